@@ -1,0 +1,133 @@
+"""Names that both sides of the house use: what the stacks write and what the nodes read.
+
+A name stands here once; nobody spells it again. Environment variables are read in one file per package, by these names.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+PREFIX = "trainfabric"
+
+# --- deployed resources ------------------------------------------------------------------------------------------
+
+
+def environment_parameter(environment: str) -> str:
+    """Name of the SSM parameter that describes a deployed environment (JSON of `DeployedEnvironment`)."""
+    return f"/{PREFIX}/{environment}/environment"
+
+
+def plan_parameter(environment: str) -> str:
+    """Name of the SSM parameter that holds the plan (JSON of `Plan`)."""
+    return f"/{PREFIX}/{environment}/plan"
+
+
+class Tag:
+    """Tags on resources and instances. IMDS shows instance tags only if their keys have no slash or space."""
+
+    ENVIRONMENT = "trainfabric:environment"
+    ROLE = "trainfabric:role"
+
+
+class Role(StrEnum):
+    """What a node of a fleet is."""
+
+    COORDINATOR = "coordinator"
+    WORKER = "worker"
+
+
+# --- on the node -------------------------------------------------------------------------------------------------
+
+
+class NodeVariable:
+    """Variables of `/etc/trainfabric/node.env`, written by the user data and read by boot and by the agent."""
+
+    ENVIRONMENT = "TRAINFABRIC_ENVIRONMENT"
+    ROLE = "TRAINFABRIC_ROLE"
+    REGION = "TRAINFABRIC_REGION"
+    ASSET_BUCKET = "TRAINFABRIC_ASSET_BUCKET"
+    ASSET_KEY = "TRAINFABRIC_ASSET_KEY"
+    CHECKPOINT_BUCKET = "TRAINFABRIC_CHECKPOINT_BUCKET"
+    DATA_BUCKET = "TRAINFABRIC_DATA_BUCKET"
+    LUSTRE_DNS_NAME = "TRAINFABRIC_LUSTRE_DNS_NAME"
+    LUSTRE_MOUNT_NAME = "TRAINFABRIC_LUSTRE_MOUNT_NAME"
+    LUSTRE_MOUNT_POINT = "TRAINFABRIC_LUSTRE_MOUNT_POINT"
+    RENDEZVOUS_PORT = "TRAINFABRIC_RENDEZVOUS_PORT"
+    STATE_DIRECTORY = "TRAINFABRIC_STATE_DIRECTORY"
+
+
+class Paths:
+    """Where things lie on a real node."""
+
+    NODE_ENVIRONMENT = "/etc/trainfabric/node.env"
+    INSTALL = "/opt/trainfabric"
+    STATE = "/var/lib/trainfabric"
+    LUSTRE = "/fsx"
+
+
+RENDEZVOUS_PORT = 29400
+"""TCP port of the torch elastic rendezvous on the coordinator; open inside the EFA security group only."""
+
+SYSTEMD_UNIT = "trainfabric-agent.service"
+
+# --- in the checkpoint bucket ------------------------------------------------------------------------------------
+
+CURRENT_JOB_KEY = "jobs/current.json"
+"""The one job of an environment; created with If-None-Match so that a second one is refused."""
+
+
+def job_prefix(job: str) -> str:
+    """Everything a job writes lies below this key prefix (ends with a slash)."""
+    return f"jobs/{job}/"
+
+
+def checkpoint_prefix(job: str) -> str:
+    """The job's checkpoints and their log lie below this key prefix (ends with a slash)."""
+    return f"{job_prefix(job)}checkpoints/"
+
+
+def run_prefix(job: str, run: int) -> str:
+    """What one run (start to stop or end) of a job writes besides checkpoints lies below this key prefix."""
+    return f"{job_prefix(job)}runs/{run:04d}/"
+
+
+# --- in the data bucket ------------------------------------------------------------------------------------------
+
+DATA_PREFIX = "data/"
+"""Key prefix that the Lustre data repository association links, and where `data prepare` writes."""
+
+# --- telemetry ---------------------------------------------------------------------------------------------------
+
+METRIC_NAMESPACE = "Trainfabric"
+
+
+class Metric(StrEnum):
+    """CloudWatch metrics, dimension `Environment`: published from the coordinator, shown by the dashboard."""
+
+    LOSS = "Loss"
+    GRADIENT_NORM = "GradientNorm"
+    TOKENS_PER_SECOND = "TokensPerSecond"
+    STEP_SECONDS = "StepSeconds"
+    CHECKPOINT_STEP = "CheckpointStep"
+
+
+METRIC_DIMENSION = "Environment"
+
+STEPS_FILE = "steps.jsonl"
+"""One line per optimizer step: `step` (1-based), `loss`, `grad_norm`, `tokens`, `seconds`."""
+
+EVENTS_FILE = "events.jsonl"
+"""One line per event: `event`, `time` (ISO 8601, UTC), and what belongs to it."""
+
+
+RESULT_FILE = "result.json"
+"""Written by rank 0 when the trainer ends in order: `status` ("done" or "stopped") and the last `step`."""
+
+
+class ExitStatus:
+    """Exit statuses of the trainer and of the commands."""
+
+    DONE = 0
+    """Finished, or stopped at a step boundary with a committed checkpoint; `RESULT_FILE` says which."""
+    FAILED = 1
+    USER_ERROR = 2

@@ -1,0 +1,70 @@
+"""Reading an environment file; the one place of the package that knows YAML."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from trainfabric_plan.environment.types import Environment
+from trainfabric_plan.environment.validate import validate_environment
+from trainfabric_plan.errors import InvalidInput, Mistake, NotFound, mistake
+
+
+def read_environment(path: Path | str) -> Environment:
+    """The environment in a YAML file.
+
+    Raises:
+        NotFound: If there is no such file.
+        InvalidInput: With every mistake in it, each with its line.
+    """
+    file = Path(path)
+    try:
+        text = file.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise NotFound(
+            f"{file}: environment file must be an existing file, got none; trainfabric init writes one"
+        ) from None
+    except (IsADirectoryError, PermissionError, UnicodeDecodeError) as error:
+        raise mistake(str(file), "the file", "a readable UTF-8 file", error) from None
+    try:
+        root = yaml.compose(text, Loader=yaml.SafeLoader)
+        data = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise mistake(str(file), "the file", "valid YAML", " ".join(str(error).split())) from None
+    repeated = _repeated_keys(root, str(file))
+    if repeated:
+        raise InvalidInput(repeated)
+    return validate_environment(data, str(file), _locator(root, str(file)))
+
+
+def _locator(root: yaml.Node | None, file: str) -> Callable[[tuple[str, ...]], str]:
+    def locate(path: tuple[str, ...]) -> str:
+        node, line = root, None
+        for part in path:
+            pairs = node.value if isinstance(node, yaml.MappingNode) else []
+            match = next(((key, value) for key, value in pairs if key.value == part), None)
+            if match is None:
+                break
+            line, node = match[0].start_mark.line + 1, match[1]
+        return file if line is None else f"{file}:{line}"
+
+    return locate
+
+
+def _repeated_keys(node: Any, file: str, path: tuple[str, ...] = ()) -> list[Mistake]:
+    if not isinstance(node, yaml.MappingNode):
+        return []
+    found, seen = [], set()
+    for key, value in node.value:
+        here = (*path, str(key.value))
+        if key.value in seen:
+            where = f"{file}:{key.start_mark.line + 1}"
+            found.append(
+                Mistake(where=where, name=".".join(here), rule="given once", got="twice", remedy="remove one of them")
+            )
+        seen.add(key.value)
+        found += _repeated_keys(value, file, here)
+    return found

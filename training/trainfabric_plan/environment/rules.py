@@ -1,0 +1,176 @@
+"""Rules over several values of an environment, each a function that yields the mistakes it finds.
+
+A rule gets sections that are valid in themselves, so that one broken section does not hide what is wrong in another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from trainfabric_plan.catalog import INSTANCE_TYPES, InstanceType, efa_interfaces
+from trainfabric_plan.catalog.instances import HOW_TO_ADD, nearest_instance_types
+from trainfabric_plan.catalog.lustre import lustre_mistakes
+from trainfabric_plan.environment.types import Fleet, Network, Storage, Training
+from trainfabric_plan.errors import Mistake, NotFound
+from trainfabric_plan.layout import layout_problems
+from trainfabric_plan.recipes import Recipe, recipe
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sections:
+    """The valid sections of an environment; `None` where a section is broken in itself."""
+
+    region: str | None
+    availability_zone: str | None
+    network: Network | None
+    storage: Storage | None
+    fleet: Fleet | None
+    training: Training | None
+
+    @property
+    def instance(self) -> InstanceType | None:
+        """The catalog's row of the instance type, if the catalog knows it."""
+        return INSTANCE_TYPES.get(self.fleet.instance_type) if self.fleet else None
+
+    @property
+    def recipe(self) -> Recipe | None:
+        """The recipe, if there is one of that name."""
+        try:
+            return recipe(self.training.recipe) if self.training else None
+        except NotFound:
+            return None
+
+
+def mistakes_across(where: str, given: Sections) -> list[Mistake]:
+    """Every mistake that shows only when several values are looked at together."""
+    found: list[Mistake] = []
+    for rule in (_zone, _instance_type, _efa, _public_ips, _existing_network, _lustre, _recipe, _ranks, _layout):
+        found.extend(Mistake(where=where, **broken) for broken in rule(given))
+    return found
+
+
+def _zone(given: Sections) -> Iterator[dict[str, Any]]:
+    if given.region and given.availability_zone and not _is_zone_of(given.availability_zone, given.region):
+        yield {
+            "name": "availability_zone",
+            "rule": f"a zone of {given.region}",
+            "got": given.availability_zone,
+            "remedy": f"use {given.region}a or another zone that offers the instance type",
+        }
+
+
+def _is_zone_of(zone: str, region: str) -> bool:
+    suffix = zone.removeprefix(region)
+    return suffix != zone and len(suffix) == 1 and suffix.isalpha()
+
+
+def _instance_type(given: Sections) -> Iterator[dict[str, Any]]:
+    if given.fleet and not given.instance:
+        near = nearest_instance_types(given.fleet.instance_type)
+        remedy = f"did you mean {' or '.join(near)}? " if near else ""
+        yield {
+            "name": "fleet.instance_type",
+            "rule": "a type of the catalog",
+            "got": given.fleet.instance_type,
+            "remedy": f"{remedy}{HOW_TO_ADD} says how to add one",
+        }
+
+
+def _efa(given: Sections) -> Iterator[dict[str, Any]]:
+    if given.fleet and given.fleet.efa and given.instance and not given.instance.efa_interface_count:
+        yield {
+            "name": "fleet.instance_type",
+            "rule": "a type with EFA while fleet.efa is on",
+            "got": given.instance.name,
+            "remedy": "choose a type with EFA (trainfabric catalog lists them) or set fleet.efa: false",
+        }
+
+
+def _public_ips(given: Sections) -> Iterator[dict[str, Any]]:
+    if not (given.network and given.network.assign_public_ips and given.fleet and given.fleet.efa and given.instance):
+        return
+    interfaces = len(efa_interfaces(given.instance))
+    if interfaces > 1:
+        yield {
+            "name": "network.assign_public_ips",
+            "got": "true",
+            "rule": f"false for {given.instance.name}: EC2 gives nodes with {interfaces} interfaces no public address",
+            "remedy": "use a private subnet with a NAT gateway, which is the default",
+        }
+
+
+def _existing_network(given: Sections) -> Iterator[dict[str, Any]]:
+    if not given.network:
+        return
+    network = given.network
+    if bool(network.vpc_id) != bool(network.subnet_id):
+        missing = "subnet_id" if network.vpc_id else "vpc_id"
+        yield {
+            "name": f"network.{missing}",
+            "rule": "given together with its counterpart",
+            "got": "nothing",
+            "remedy": f"add network.{missing}, or leave both out and trainfabric makes the network",
+        }
+    if network.vpc_id and network.cidr:
+        yield {
+            "name": "network.cidr",
+            "rule": "absent when the VPC exists already",
+            "got": network.cidr,
+            "remedy": "remove network.cidr; the existing VPC keeps its range",
+        }
+    if network.route_table_id and not network.subnet_id:
+        yield {
+            "name": "network.route_table_id",
+            "rule": "given only with an existing subnet",
+            "got": network.route_table_id,
+            "remedy": "remove it, or add network.vpc_id and network.subnet_id",
+        }
+
+
+def _lustre(given: Sections) -> Iterator[dict[str, Any]]:
+    if given.storage:
+        lustre = given.storage.lustre
+        for found in lustre_mistakes("", lustre.capacity_gib, lustre.throughput_mbps_per_tib, prefix="storage.lustre."):
+            yield {"name": found.name, "rule": found.rule, "got": found.got, "remedy": found.remedy}
+
+
+def _recipe(given: Sections) -> Iterator[dict[str, Any]]:
+    if given.training and not given.recipe:
+        try:
+            recipe(given.training.recipe)
+        except NotFound as error:
+            rule, _, got = str(error).partition("must be ")[2].partition(", got ")
+            name, _, hint = got.partition("; ")
+            yield {"name": "training.recipe", "rule": rule, "got": name, "remedy": hint or "choose one of these"}
+
+
+def _ranks(given: Sections) -> Iterator[dict[str, Any]]:
+    if not (given.training and given.instance):
+        return
+    per_node, accelerators = given.training.ranks_per_node, given.instance.accelerators
+    if per_node is None and not accelerators:
+        yield {
+            "name": "training.ranks_per_node",
+            "rule": f"given for {given.instance.name}, which has no accelerators",
+            "got": "nothing",
+            "remedy": "say how many ranks run on a node",
+        }
+    if per_node is not None and accelerators and per_node > accelerators:
+        yield {
+            "name": "training.ranks_per_node",
+            "got": str(per_node),
+            "rule": f"at most the {accelerators} accelerators of {given.instance.name}",
+            "remedy": f"use {accelerators}",
+        }
+
+
+def _layout(given: Sections) -> Iterator[dict[str, Any]]:
+    if not (given.training and given.training.layout and given.fleet and given.recipe):
+        return
+    per_node = given.training.ranks_per_node or (given.instance.accelerators if given.instance else 0)
+    if not per_node:
+        return
+    for problem in layout_problems(given.training.layout, given.recipe, given.fleet.nodes * per_node):
+        yield {"name": "training.layout", "rule": problem.rule, "got": problem.got, "remedy": problem.remedy}

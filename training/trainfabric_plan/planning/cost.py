@@ -1,0 +1,104 @@
+"""What an environment costs per hour while all its nodes run. Every part names its source; what has none is `None`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from trainfabric_plan.catalog import fsx_lustre_price, nat_gateway_price, on_demand_price, spot_saving
+from trainfabric_plan.catalog.prices import HOURS_PER_MONTH
+from trainfabric_plan.environment.types import Environment
+
+_PRICED_REGION = "us-east-1"
+
+
+@dataclass(frozen=True, kw_only=True)
+class CostItem:
+    """One line of the bill.
+
+    Attributes:
+        item: What is paid for.
+        usd_per_hour: US dollars per hour, or `None` where no price could be confirmed.
+        basis: How it was worked out, with source and date.
+    """
+
+    item: str
+    usd_per_hour: float | None
+    basis: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class CostPerHour:
+    """The lines of the bill and their sum."""
+
+    items: tuple[CostItem, ...]
+
+    @property
+    def usd_per_hour(self) -> float | None:
+        """Sum of all items, or `None` if one of them has no confirmed price."""
+        known = [item.usd_per_hour for item in self.items if item.usd_per_hour is not None]
+        return round(sum(known), 4) if len(known) == len(self.items) else None
+
+    @property
+    def at_least_usd_per_hour(self) -> float:
+        """Sum of the items whose price is known."""
+        return round(sum(item.usd_per_hour or 0.0 for item in self.items), 4)
+
+
+def cost_per_hour(environment: Environment) -> CostPerHour:
+    """The hourly cost with every node up, by list prices of us-east-1 and Spot Advisor's saving in the region.
+
+    Data transfer, NAT data processing, S3 requests and storage are not included.
+    """
+    fleet = environment.fleet
+    spot = fleet.workers == "spot" and fleet.nodes > 1
+    items = [_on_demand(fleet.instance_type, 1 if spot else fleet.nodes, environment.region)]
+    if spot:
+        items.append(_spot(fleet.instance_type, fleet.nodes - 1, environment.region))
+    items.append(_lustre(environment))
+    if environment.network.vpc_id is None:
+        items.append(_nat(environment.region))
+    return CostPerHour(items=tuple(items))
+
+
+def _elsewhere(region: str) -> str:
+    return "" if region == _PRICED_REGION else f"; price of {_PRICED_REGION}, {region} differs"
+
+
+def _on_demand(instance_type: str, count: int, region: str) -> CostItem:
+    price, item = on_demand_price(instance_type), f"{count} × {instance_type} on demand"
+    if price is None:
+        return CostItem(item=item, usd_per_hour=None, basis="no confirmed price in the catalog")
+    return CostItem(
+        item=item, usd_per_hour=count * price.value, basis=f"{price.source}, {price.date}{_elsewhere(region)}"
+    )
+
+
+def _spot(instance_type: str, count: int, region: str) -> CostItem:
+    price, saving = on_demand_price(instance_type), spot_saving(instance_type, region)
+    item = f"{count} × {instance_type} spot"
+    if price is None or saving is None:
+        return CostItem(item=item, usd_per_hour=None, basis="no confirmed spot price in the catalog")
+    return CostItem(
+        item=item,
+        usd_per_hour=round(count * price.value * (1 - saving.value), 4),
+        basis=f"on demand less {saving.value:.0%} ({saving.source}, {saving.date}); spot prices move",
+    )
+
+
+def _lustre(environment: Environment) -> CostItem:
+    lustre = environment.storage.lustre
+    price = fsx_lustre_price(lustre.throughput_mbps_per_tib)
+    item = f"FSx for Lustre {lustre.capacity_gib} GiB at {lustre.throughput_mbps_per_tib} MB/s per TiB"
+    if price is None:
+        return CostItem(item=item, usd_per_hour=None, basis="no confirmed price in the catalog")
+    hourly = round(lustre.capacity_gib * price.value / HOURS_PER_MONTH, 4)
+    return CostItem(
+        item=item, usd_per_hour=hourly, basis=f"{price.source}, {price.date}{_elsewhere(environment.region)}"
+    )
+
+
+def _nat(region: str) -> CostItem:
+    price = nat_gateway_price()
+    return CostItem(
+        item="NAT gateway", usd_per_hour=price.value, basis=f"{price.source}, {price.date}{_elsewhere(region)}"
+    )
