@@ -37,6 +37,16 @@ _ON_DEMAND = {
     "g6e.48xlarge": 30.13118,
 }
 
+_ON_DEMAND_EARLIER = {
+    "g6e.8xlarge": 4.52856,
+    "g6e.12xlarge": 10.49264,
+    "g6e.24xlarge": 15.06559,
+    "m7i.large": 0.1008,
+    "m7i.2xlarge": 0.4032,
+    "c7i.4xlarge": 0.714,
+}
+"""Read in an earlier generation of the same table (commit 265ee0b)."""
+
 _SPOT_SAVING = {
     ("p4d.24xlarge", "us-east-1"): 0.67,
     ("p4d.24xlarge", "us-east-2"): 0.66,
@@ -66,8 +76,10 @@ _NAT_GATEWAY = Price(value=0.045, date="2026-02", source="cloudburn.io/blog/aws-
 
 def on_demand_price(instance_type: str) -> Price | None:
     """US dollars per instance-hour on demand in us-east-1, or `None` if no source was found."""
-    value = _ON_DEMAND.get(instance_type)
-    return None if value is None else Price(value=value, date="2026-07-20", source=_KARPENTER)
+    for table, date in ((_ON_DEMAND, "2026-07-20"), (_ON_DEMAND_EARLIER, "2026-02-09")):
+        if instance_type in table:
+            return Price(value=table[instance_type], date=date, source=_KARPENTER)
+    return None
 
 
 def spot_saving(instance_type: str, region: str) -> Price | None:

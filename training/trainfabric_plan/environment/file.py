@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import yaml
 
@@ -27,7 +26,7 @@ def read_environment(path: Path | str) -> Environment:
         raise NotFound(
             f"{file}: environment file must be an existing file, got none; trainfabric init writes one"
         ) from None
-    except (IsADirectoryError, PermissionError, UnicodeDecodeError) as error:
+    except (OSError, UnicodeDecodeError) as error:
         raise mistake(str(file), "the file", "a readable UTF-8 file", error) from None
     try:
         root = yaml.compose(text, Loader=yaml.SafeLoader)
@@ -54,17 +53,25 @@ def _locator(root: yaml.Node | None, file: str) -> Callable[[tuple[str, ...]], s
     return locate
 
 
-def _repeated_keys(node: Any, file: str, path: tuple[str, ...] = ()) -> list[Mistake]:
-    if not isinstance(node, yaml.MappingNode):
-        return []
-    found, seen = [], set()
-    for key, value in node.value:
-        here = (*path, str(key.value))
-        if key.value in seen:
-            where = f"{file}:{key.start_mark.line + 1}"
-            found.append(
-                Mistake(where=where, name=".".join(here), rule="given once", got="twice", remedy="remove one of them")
-            )
-        seen.add(key.value)
-        found += _repeated_keys(value, file, here)
-    return found
+def _repeated_keys(root: yaml.Node | None, file: str) -> list[Mistake]:
+    """Every key that a mapping holds twice; YAML readers keep the last one silently."""
+    found: list[tuple[int, tuple[str, ...]]] = []
+    todo: list[tuple[yaml.Node | None, tuple[str, ...]]] = [(root, ())]
+    done: set[int] = set()
+    while todo:
+        node, path = todo.pop()
+        if not isinstance(node, yaml.MappingNode) or id(node) in done:
+            continue  # an alias leads to a node that is done already, perhaps in a circle
+        done.add(id(node))
+        seen: set[str] = set()
+        for key, value in node.value:
+            here = (*path, str(key.value))
+            if here[-1] in seen:
+                found.append((key.start_mark.line + 1, here))
+            seen.add(here[-1])
+            todo.append((value, here))
+    return [_repeated(f"{file}:{line}", path) for line, path in sorted(found)]
+
+
+def _repeated(where: str, path: tuple[str, ...]) -> Mistake:
+    return Mistake(where=where, name=".".join(path), rule="given once", got="twice", remedy="remove one of them")

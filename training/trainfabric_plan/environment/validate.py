@@ -29,7 +29,7 @@ def validate_environment(data: object, where: str, locate: Callable[[Path], str]
     """
     if not isinstance(data, Mapping):
         rule = "a mapping with the keys name, region, fleet, training"
-        raise InvalidInput([Mistake(where=where, name="the file", rule=rule, got=type(data).__name__)])
+        raise InvalidInput([Mistake(where=where, name="the file", rule=rule, got=_shown(data))])
     mistakes: list[Mistake] = []
     environment: Environment | None = None
     try:
@@ -38,7 +38,7 @@ def validate_environment(data: object, where: str, locate: Callable[[Path], str]
         mistakes += [_mistake(where, details) for details in error.errors()]
     mistakes += mistakes_across(where, _sections(data))
     if mistakes or environment is None:
-        raise InvalidInput([_located(found, locate) for found in _once(mistakes)])
+        raise InvalidInput([_located(found, locate) for found in _in_order(mistakes)])
     return environment
 
 
@@ -60,8 +60,15 @@ def _section(data: Mapping[Any, Any], name: str) -> Any:
     return value if isinstance(value, str) else None
 
 
-def _once(mistakes: list[Mistake]) -> list[Mistake]:
-    return list(dict.fromkeys(mistakes))
+def _in_order(mistakes: list[Mistake]) -> list[Mistake]:
+    """Each mistake once, by the section it is in; unknown sections come last."""
+    sections = list(Environment.model_fields)
+
+    def rank(found: Mistake) -> int:
+        section = found.name.partition(".")[0]
+        return sections.index(section) if section in sections else len(sections)
+
+    return sorted(dict.fromkeys(mistakes), key=rank)
 
 
 def _located(found: Mistake, locate: Callable[[Path], str] | None) -> Mistake:
@@ -90,6 +97,12 @@ def _mistake(where: str, details: ErrorDetails) -> Mistake:
             return Mistake(where=where, name=name, rule=f"at least {context['ge']}", got=repr(value))
         case "greater_than":
             return Mistake(where=where, name=name, rule=f"more than {context['gt']}", got=repr(value))
+        case "invalid_key":
+            return Mistake(
+                where=where, name=name, rule="a key that is text", got=repr(value), remedy="put it in quotes"
+            )
+        case "string_type":
+            return Mistake(where=where, name=name, rule="text", got=_shown(value), remedy=_quotes(value))
         case "value_error":
             rule, _, got = str(context["error"]).partition(", got ")
             return Mistake(where=where, name=name, rule=rule, got=got or repr(value))
@@ -98,7 +111,6 @@ def _mistake(where: str, details: ErrorDetails) -> Mistake:
 
 
 _KINDS = {
-    "string_type": "text",
     "int_type": "a whole number",
     "int_from_float": "a whole number",
     "float_type": "a number",
@@ -111,6 +123,11 @@ _KINDS = {
 
 def _shown(value: Any) -> str:
     return "nothing" if value is None else repr(value)
+
+
+def _quotes(value: Any) -> str | None:
+    """YAML reads 123 as a number and no as false: text that looks like these needs quotes."""
+    return None if value is None or isinstance(value, list | Mapping) else "put it in quotes"
 
 
 def _known_keys(path: Path) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from trainfabric_plan.catalog import fsx_lustre_price, nat_gateway_price, on_demand_price, spot_saving
@@ -49,15 +50,25 @@ def cost_per_hour(environment: Environment) -> CostPerHour:
 
     Data transfer, NAT data processing, S3 requests and storage are not included.
     """
-    fleet = environment.fleet
-    spot = fleet.workers == "spot" and fleet.nodes > 1
-    items = [_on_demand(fleet.instance_type, 1 if spot else fleet.nodes, environment.region)]
-    if spot:
-        items.append(_spot(fleet.instance_type, fleet.nodes - 1, environment.region))
-    items.append(_lustre(environment))
+    items = [*_nodes(environment), _lustre(environment)]
     if environment.network.vpc_id is None:
         items.append(_nat(environment.region))
     return CostPerHour(items=tuple(items))
+
+
+def _nodes(environment: Environment) -> Iterator[CostItem]:
+    """The coordinator (a fleet's first node, or the head node of a cluster) on demand, the rest as the file says."""
+    fleet, region = environment.fleet, environment.region
+    on_demand, workers = 1, fleet.nodes - 1
+    if environment.orchestrator == "parallelcluster":
+        yield _on_demand(environment.parallelcluster.head_node_instance_type, 1, region)
+        on_demand, workers = 0, fleet.nodes
+    if fleet.workers == "on_demand":
+        on_demand, workers = on_demand + workers, 0
+    if on_demand:
+        yield _on_demand(fleet.instance_type, on_demand, region)
+    if workers:
+        yield _spot(fleet.instance_type, workers, region)
 
 
 def _elsewhere(region: str) -> str:

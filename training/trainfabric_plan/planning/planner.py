@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from trainfabric_plan.catalog import INSTANCE_TYPES
+from trainfabric_plan.catalog import instance_type
 from trainfabric_plan.environment.types import Environment
 from trainfabric_plan.errors import InvalidInput, Mistake
 from trainfabric_plan.layout import Layout, accumulation, layout_problems
 from trainfabric_plan.model import Strict
 from trainfabric_plan.planning.cost import cost_per_hour
-from trainfabric_plan.planning.memory import memory_per_rank
+from trainfabric_plan.planning.memory import USABLE_SHARE, memory_per_rank
 from trainfabric_plan.recipes import Recipe, recipe
 
 _MIB = 1024 * 1024
@@ -44,26 +44,25 @@ class Plan(Strict):
 
     @property
     def fits(self) -> bool | None:
-        """Whether the fullest rank fits its accelerator; `None` on nodes without one."""
-        return (
-            None
-            if self.accelerator_memory_bytes is None
-            else self.memory_bytes["total"] <= self.accelerator_memory_bytes
-        )
+        """Whether the fullest rank fits the usable share of its accelerator; `None` on nodes without one."""
+        return _fits(self.memory_bytes["total"], self.accelerator_memory_bytes)
 
 
 def make_plan(environment: Environment) -> Plan:
     """The plan of an environment.
 
     Raises:
-        InvalidInput: If no layout of this recipe fits the nodes.
+        InvalidInput: If no layout of this recipe fits the nodes, or the given layout cannot run on them.
+        NotFound: If the recipe or the instance type is unknown.
     """
     chosen_recipe = recipe(environment.training.recipe)
-    instance = INSTANCE_TYPES[environment.fleet.instance_type]
+    instance = instance_type(environment.fleet.instance_type)
     per_node = environment.training.ranks_per_node or instance.accelerators
     ranks = environment.fleet.nodes * per_node
     memory_limit = instance.accelerator_memory_mib * _MIB or None
     given = environment.training.layout
+    if given:
+        _check(environment, given, chosen_recipe, ranks)
     layout = given or _smallest_model_parallel(environment, chosen_recipe, ranks, per_node, memory_limit)
     memory = memory_per_rank(chosen_recipe, layout)
     cost = cost_per_hour(environment)
@@ -84,6 +83,19 @@ def make_plan(environment: Environment) -> Plan:
     )
 
 
+def _check(environment: Environment, layout: Layout, chosen: Recipe, ranks: int) -> None:
+    problems = list(layout_problems(layout, chosen, ranks))
+    if problems:
+        raise InvalidInput(
+            Mistake(where=f"environment {environment.name}", name="training.layout", **asdict(problem))
+            for problem in problems
+        )
+
+
+def _fits(total: int, accelerator_memory: int | None) -> bool | None:
+    return None if accelerator_memory is None else total <= accelerator_memory * USABLE_SHARE
+
+
 def _bytes(memory: Any) -> dict[str, int]:
     return {name: int(value) for name, value in asdict(memory).items()}
 
@@ -99,7 +111,7 @@ def _smallest_model_parallel(
             layout = Layout(data=ranks // model_ranks, pipeline=model_ranks // tensor, tensor=tensor)
             if any(layout_problems(layout, chosen, ranks)):
                 continue
-            if limit is None or memory_per_rank(chosen, layout).total <= limit:
+            if _fits(memory_per_rank(chosen, layout).total, limit) is not False:
                 return layout
     raise InvalidInput(
         [
