@@ -36,13 +36,12 @@ class PosixStore:
     def put_if_absent(self, key: str, data: bytes) -> bool:
         """See `Store.put_if_absent`; a hard link is made or refused by the file system in one go."""
         for _ in range(_ATTEMPTS):
-            try:
-                with self._writing(key), _temporary(self._path(key), data) as (temporary, final):
-                    final.hardlink_to(temporary)
+            with self._writing(key), _temporary(self._path(key), data) as (temporary, final):
+                won = _linked(temporary, final)
+            if won:
                 return True
-            except FileExistsError:
-                with contextlib.suppress(ObjectMissing):
-                    return self.get(key) == data
+            with contextlib.suppress(ObjectMissing):
+                return self.get(key) == data
         raise Unreachable(f"{self.uri}: {key} must stay or be absent, got both in turn; stop what else deletes here")
 
     def get(self, key: str) -> bytes:
@@ -91,8 +90,6 @@ class PosixStore:
     def _writing(self, key: str) -> Iterator[None]:
         try:
             yield
-        except FileExistsError:
-            raise
         except OSError as error:
             message = f"{self.uri}: {key} must be writable, got {error.strerror}; check owner, space and mount"
             raise Unreachable(message) from error
@@ -112,6 +109,14 @@ def _temporary(final: Path, data: bytes) -> Iterator[tuple[Path, Path]]:
     finally:
         temporary.unlink(missing_ok=True)
     _sync_folder(final.parent)
+
+
+def _linked(temporary: Path, final: Path) -> bool:
+    try:
+        final.hardlink_to(temporary)
+    except FileExistsError:
+        return False
+    return True
 
 
 def _make_folders(folder: Path) -> None:
