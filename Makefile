@@ -1,0 +1,79 @@
+# trainfabric. `make` prints this help; `make demo` and `make test` need nothing but Python 3.11+, Node 20+ and make.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+ENVIRONMENT ?= environments/demo.yaml
+PYTEST := $(BIN)/pytest -q
+
+export JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION := 20
+export JSII_SILENCE_WARNING_DEPRECATED_NODE_VERSION := 20
+export CDK_DISABLE_CLI_TELEMETRY := true
+export PATH := $(CURDIR)/$(BIN):$(CURDIR)/node_modules/.bin:$(PATH)
+
+.PHONY: help setup demo test lint types check synth validate snapshots build clean
+
+help: ## print this help
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: $(VENV)/.installed node_modules/.installed ## install everything into .venv and node_modules
+
+$(VENV)/.installed: requirements.txt pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "make: python must be 3.11 or newer, got " + sys.version.split()[0] + "; set PYTHON=python3.11")'
+	$(PYTHON) -m venv $(VENV)
+	@echo "installing the pinned Python packages (minutes the first time)"
+	$(BIN)/pip install --quiet --disable-pip-version-check "$$(grep '^torch==' requirements.txt)"
+	$(BIN)/pip install --quiet --disable-pip-version-check -r requirements.txt
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $@
+
+node_modules/.installed: package.json package-lock.json
+	@command -v npm >/dev/null || { echo "make: npm must be on the PATH, got none; install Node 22 or 24" >&2; exit 2; }
+	npm ci --silent
+	@touch $@
+
+demo: setup ## deploy the demo environment on the embedded AWS and train in it
+	@$(BIN)/python -m sandbox.demo
+
+test: setup test-infrastructure test-training test-end-to-end ## run all tests
+
+.PHONY: test-infrastructure test-training test-end-to-end
+test-infrastructure: setup
+	$(PYTEST) -n 2 tests/plan tests/cli tests/architecture tests/cdk tests/stacks tests/nag tests/examples
+
+test-training: setup
+	$(PYTEST) tests/node tests/training
+
+test-end-to-end: setup
+	$(PYTEST) tests/sandbox tests/e2e
+
+lint: setup ## style, import contracts, shell scripts
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports
+
+types: setup ## mypy, strict
+	$(BIN)/mypy
+
+check: setup ## exactly what CI runs, with the seconds of each part
+	@.ci/check
+
+synth: setup ## synthesise ENVIRONMENT (default environments/demo.yaml) into cdk.out
+	cdk synth --quiet --no-notices -c environment=$(ENVIRONMENT)
+
+validate: setup ## synthesise with CDK's own CloudFormation validation on (slow, so once in CI)
+	.ci/validate
+
+snapshots: setup ## accept the templates as they are now
+	$(PYTEST) tests/stacks --snapshot-update
+
+build: setup ## the wheel, into dist/
+	$(BIN)/pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist .
+
+clean: ## remove what building and the demo leave
+	rm -rf build dist cdk.out

@@ -1,0 +1,115 @@
+"""The demo's report, computed from the files that the demo leaves; nothing in it is remembered from the run.
+
+`python -m sandbox.demo report` computes it again from `build/demo`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from trainfabric_plan.contract import EVENTS_FILE, STEPS_FILE
+from trainfabric_plan.environment.file import read_environment
+from trainfabric_plan.planning.cost import cost_per_hour
+from trainfabric_plan.planning.planner import make_plan
+
+REFERENCE_STEPS_FILE = "reference_steps.jsonl"
+DEPLOYMENT_FILE = "deployment.json"
+SECONDS_FILE = "seconds.json"
+CORPUS_FILE = "corpus.json"
+REPORT_FILE = "report.json"
+
+LARGEST_LOSS_DIFFERENCE = 1e-3
+"""The demo fails beyond this. The parity test bounds the first 20 steps at 2e-6; rounding differences grow from there."""
+
+WHAT_GREEN_MEANS = (
+    "A green deploy here proves that the templates resolve, that their resources are created in a working order and "
+    "that their references hold. It does not prove that EC2, FSx or IAM would accept every value."
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DemoFiles:
+    """What the demo wrote, read back.
+
+    Attributes:
+        steps: Lines of `steps.jsonl`, one per optimizer step, by step.
+        reference: Lines of `reference_steps.jsonl`, of the one-process run.
+        events: Lines of `events.jsonl` in order.
+        deployment: What boto3 found after the deploy.
+        seconds: Seconds of each phase, in order.
+        corpus: What the tokenised corpus is.
+    """
+
+    steps: list[dict[str, Any]]
+    reference: list[dict[str, Any]]
+    events: list[dict[str, Any]]
+    deployment: dict[str, Any]
+    seconds: dict[str, float]
+    corpus: dict[str, Any]
+
+
+def read_demo(directory: Path) -> DemoFiles:
+    """Read the files of a finished demo back from its directory."""
+    return DemoFiles(
+        steps=_lines(directory / STEPS_FILE),
+        reference=_lines(directory / REFERENCE_STEPS_FILE),
+        events=_lines(directory / EVENTS_FILE),
+        deployment=json.loads((directory / DEPLOYMENT_FILE).read_text()),
+        seconds=json.loads((directory / SECONDS_FILE).read_text()),
+        corpus=json.loads((directory / CORPUS_FILE).read_text()),
+    )
+
+
+def _lines(file: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in file.read_text().splitlines() if line.strip()]
+
+
+def make_report(files: DemoFiles, environment_file: Path) -> dict[str, Any]:
+    """The report as plain data. Seconds and dollars are rounded; losses and their difference are not."""
+    environment = read_environment(environment_file)
+    plan = make_plan(environment)
+    cost = cost_per_hour(environment)
+    losses = [step["loss"] for step in files.steps]
+    return {
+        "environment": environment.name,
+        "stacks": files.deployment["stacks"],
+        "resources": dict(sorted(Counter(r["type"] for r in files.deployment["resources"]).items())),
+        "resources_real_in_moto": sum(r["kind"] == "real" for r in files.deployment["resources"]),
+        "resources_checked_records": sorted({r["type"] for r in files.deployment["resources"] if r["kind"] != "real"}),
+        "what_a_green_deploy_means": WHAT_GREEN_MEANS,
+        "launch_template_network_interfaces": files.deployment["launch_template_network_interfaces"],
+        "instance_type": environment.fleet.instance_type,
+        "nodes": plan.nodes,
+        "ranks": plan.ranks,
+        "layout": plan.layout.model_dump(),
+        "global_batch": plan.global_batch,
+        "corpus": files.corpus,
+        "steps": len(losses),
+        "loss_first": losses[0],
+        "loss_last": losses[-1],
+        "tokens": sum(step["tokens"] for step in files.steps),
+        "max_loss_difference": loss_difference(files.steps, files.reference),
+        "stopped_after_step": next((e["step"] for e in files.events if e["event"] == "stop"), None),
+        "resumed_after_step": next((e["step"] for e in files.events if e["event"] == "resume"), None),
+        "checkpoints": sum(e["event"] == "commit" for e in files.events),
+        "checkpoint_uri": files.deployment["checkpoint_uri"],
+        "seconds": {**{name: round(value, 1) for name, value in files.seconds.items()}, "total": round(sum(files.seconds.values()), 1)},
+        "usd_per_hour_of_the_real_environment": cost.usd_per_hour,
+        "cost_items": [{"item": i.item, "usd_per_hour": i.usd_per_hour, "basis": i.basis} for i in cost.items],
+    }
+
+
+def loss_difference(steps: list[dict[str, Any]], reference: list[dict[str, Any]]) -> float:
+    """Largest |Δloss| over all steps.
+
+    Raises:
+        ValueError: If the two runs are not of the same steps, each exactly once: a lost or repeated step is a failure.
+    """
+    ours, theirs = [s["step"] for s in steps], [s["step"] for s in reference]
+    if not ours or ours != theirs or ours != list(range(1, len(ours) + 1)):
+        raise ValueError(f"steps.jsonl: steps must be those of the reference, each once, got {ours} against {theirs}")
+    return max(abs(a["loss"] - b["loss"]) for a, b in zip(steps, reference, strict=True))

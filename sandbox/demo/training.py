@@ -1,0 +1,92 @@
+"""The demo's job: start, stop in the middle, start again from the newest committed checkpoint, finish."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Any
+
+from botocore.exceptions import ClientError
+
+from sandbox.demo.commands import Commands, DemoFailed
+from sandbox.demo.deployment import EmbeddedAws
+from sandbox.demo.narrator import Narrator, StepBar
+from trainfabric_plan.contract import EVENTS_FILE, STEPS_FILE, run_prefix
+from trainfabric_plan.deployed import DeployedEnvironment
+
+POLL_S = 1.0
+TIMEOUT_S = 240.0
+FINISHED = {"done", "stopped", "failed"}
+
+
+class DemoJob:
+    """One job of the deployed environment, driven with the command line as a user would."""
+
+    def __init__(
+        self, commands: Commands, narrator: Narrator, aws: EmbeddedAws, deployed: DeployedEnvironment, arguments: list[str]
+    ) -> None:
+        self.name = "demo"
+        self._commands, self._narrator, self._aws = commands, narrator, aws
+        self._s3, self._bucket = aws.client("s3"), deployed.checkpoint_bucket
+        self._arguments = arguments
+
+    def start(self, *, resume: bool) -> None:
+        """`trainfabric job start`, with `--resume` the second time."""
+        more = ["--resume"] if resume else []
+        self._commands.trainfabric("job-resume" if resume else "job-start", "job", "start", self.name, *self._arguments, *more)
+
+    def stop(self) -> None:
+        """`trainfabric job stop --wait`: every rank saves at the same step, the checkpoint is committed, nodes leave."""
+        self._commands.trainfabric("job-stop", "job", "stop", *self._arguments, "--wait")
+
+    def status(self) -> dict[str, Any]:
+        """`trainfabric job status`."""
+        found: dict[str, Any] = self._commands.trainfabric("job-status", "job", "status", self.name, *self._arguments)
+        return found
+
+    def wait_for_step(self, run: int, step: int, bar: StepBar) -> None:
+        """Follow the uploaded `steps.jsonl` of a run until it reaches `step`."""
+        deadline = time.monotonic() + TIMEOUT_S
+        while True:
+            lines = self.lines(run, STEPS_FILE)
+            if lines:
+                bar.show(lines[-1]["step"], lines[-1]["loss"])
+                if lines[-1]["step"] >= step:
+                    return
+            self._fail_if_node_failed(run)
+            if time.monotonic() > deadline:
+                raise DemoFailed(f"run {run}: step {step} must come within {TIMEOUT_S:g} s, got {lines[-1:] or 'none'}")
+            time.sleep(POLL_S)
+
+    def wait_until_finished(self, run: int) -> None:
+        """Wait until every node has reported the end of the run."""
+        deadline = time.monotonic() + TIMEOUT_S
+        while self.status()["state"] not in FINISHED:
+            if time.monotonic() > deadline:
+                raise DemoFailed(f"run {run}: nodes must report the end within {TIMEOUT_S:g} s")
+            time.sleep(POLL_S)
+        if self.status()["state"] == "failed":
+            raise DemoFailed(f"run {run} failed: {json.dumps(self.status(), indent=2)}")
+
+    def lines(self, run: int, file: str) -> list[dict[str, Any]]:
+        """Lines of a JSONL file that the coordinator has uploaded, none if it has not yet."""
+        try:
+            body = self._s3.get_object(Bucket=self._bucket, Key=f"{run_prefix(self.name, run)}{file}")["Body"].read()
+        except ClientError as error:
+            if error.response["Error"]["Code"] == "NoSuchKey":
+                return []
+            raise
+        return [json.loads(line) for line in body.decode().splitlines() if line.strip()]
+
+    def telemetry(self, runs: int) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+        """Steps and events of all runs, in order."""
+        steps = [line for run in range(1, runs + 1) for line in self.lines(run, STEPS_FILE)]
+        events = [line for run in range(1, runs + 1) for line in self.lines(run, EVENTS_FILE)]
+        return steps, events
+
+    def _fail_if_node_failed(self, run: int) -> None:
+        prefix = f"{run_prefix(self.name, run)}nodes/"
+        for entry in self._s3.list_objects_v2(Bucket=self._bucket, Prefix=prefix).get("Contents", []):
+            node = json.loads(self._s3.get_object(Bucket=self._bucket, Key=entry["Key"])["Body"].read())
+            if node["state"] == "failed":
+                raise DemoFailed(f"run {run}: a node failed: {json.dumps(node, indent=2)}")
