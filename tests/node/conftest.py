@@ -9,22 +9,26 @@ import pytest
 from tests.node.seaweed import Seaweed, running_seaweed
 from trainfabric_node.store import Store, open_store
 
+BUCKET = "tests"
+
 
 @pytest.fixture(scope="session")
 def seaweed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Seaweed]:
     """A real S3 of its own for this session."""
     with running_seaweed(tmp_path_factory.mktemp("weed")) as server:
+        server.make_bucket(BUCKET)
         yield server
 
 
 @pytest.fixture
-def s3_bucket(seaweed: Seaweed, monkeypatch: pytest.MonkeyPatch) -> str:
-    """The name of a fresh bucket, with the environment that leads boto3 to it."""
+def s3_uri(seaweed: Seaweed, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The address of an empty prefix, with the environment that leads boto3 to it.
+
+    All tests share one bucket: SeaweedFS takes volumes of their own for every bucket, and runs out of them.
+    """
     for name, value in seaweed.environment.items():
         monkeypatch.setenv(name, value)
-    name = f"bucket-{uuid.uuid4().hex[:12]}"
-    seaweed.make_bucket(name)
-    return name
+    return f"s3://{BUCKET}/{uuid.uuid4().hex}"
 
 
 @pytest.fixture(params=["posix", "s3"])
@@ -32,4 +36,4 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
     """An empty store, once on a disk and once in S3."""
     if request.param == "posix":
         return open_store(f"file://{tmp_path}/store")
-    return open_store(f"s3://{request.getfixturevalue('s3_bucket')}/some/prefix")
+    return open_store(request.getfixturevalue("s3_uri"))

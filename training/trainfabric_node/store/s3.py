@@ -19,14 +19,18 @@ from botocore.config import Config
 from botocore.exceptions import (
     BotoCoreError,
     ClientError,
+    IncompleteReadError,
     NoCredentialsError,
     PartialCredentialsError,
+    ReadTimeoutError,
+    ResponseStreamingError,
 )
 
 from trainfabric_node.store.protocol import ObjectMissing
 from trainfabric_plan.errors import NotFound, TrainfabricError, Unreachable
 
 _CONDITIONAL_ATTEMPTS = 12
+_READ_ATTEMPTS = 3
 _MISSING_OBJECT = {"NoSuchKey", "404", "NotFound"}
 _TAKEN = {"PreconditionFailed", "412"}
 _CONFLICT = {"ConditionalRequestConflict", "OperationAborted", "409"}
@@ -115,9 +119,16 @@ class S3Store:
         return True
 
     def _read(self, **request: Any) -> bytes:
-        response = self._client.get_object(Bucket=self._bucket, **request)
-        with contextlib.closing(response["Body"]) as body:
-            return bytes(body.read())
+        """The body; botocore retries the request by itself, but not a body that breaks off."""
+        for attempt in range(1, _READ_ATTEMPTS + 1):
+            try:
+                response = self._client.get_object(Bucket=self._bucket, **request)
+                with contextlib.closing(response["Body"]) as body:
+                    return bytes(body.read())
+            except (ResponseStreamingError, IncompleteReadError, ReadTimeoutError):
+                if attempt == _READ_ATTEMPTS:
+                    raise
+        raise AssertionError("the last attempt returns or raises")
 
     @contextlib.contextmanager
     def _errors(self, key: str | None = None) -> Iterator[None]:
@@ -141,7 +152,8 @@ class S3Store:
             return ObjectMissing(self.uri, key)
         if codes & _BAD_RANGE:
             return _BeyondEnd(f"{self.uri}: range must lie inside {key}")
-        remedy = "check the credentials and the bucket's policy"
+        failed = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0) >= 500
+        remedy = "try again later" if failed else "check the credentials and the bucket's policy"
         return Unreachable(f"{self.uri}: S3 must accept the request, got {_one_line(error)}; {remedy}")
 
 
@@ -150,7 +162,9 @@ class _BeyondEnd(TrainfabricError):
 
 
 def _config() -> Config:
-    return Config(retries={"mode": "standard", "max_attempts": 5}, connect_timeout=5, read_timeout=60)
+    return Config(
+        retries={"mode": "standard", "max_attempts": 5}, connect_timeout=5, read_timeout=60, max_pool_connections=32
+    )
 
 
 def _codes(error: ClientError) -> set[str]:

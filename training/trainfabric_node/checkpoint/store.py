@@ -1,0 +1,139 @@
+"""The checkpoints of one job."""
+
+from __future__ import annotations
+
+import hashlib
+import uuid
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+from pydantic import ValidationError
+
+from trainfabric_node.checkpoint.log import Log, LogEntry
+from trainfabric_node.checkpoint.manifest import FORMAT_VERSION, Manifest
+from trainfabric_node.checkpoint.reader import REMEDY, CheckpointReader
+from trainfabric_node.checkpoint.writer import PartWriter
+from trainfabric_node.store import ObjectMissing, Store
+from trainfabric_plan.errors import NotFound, Refused, mistake
+
+
+def new_nonce() -> str:
+    """A name for one run of a job that no other run has."""
+    return uuid.uuid4().hex[:12]
+
+
+class CheckpointStore:
+    """Commits and checkpoints of one job in a store of their own.
+
+    A run claims the job once, writes parts from all ranks, and commits from one. A run whose claim is not the newest
+    any more cannot commit.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._log = Log(store)
+
+    @property
+    def uri(self) -> str:
+        """Address of the job's checkpoints."""
+        return self._store.uri
+
+    def commits(self) -> list[LogEntry]:
+        """All commits, in the order of the log."""
+        return [entry for entry in self._log.entries() if entry.event == "commit"]
+
+    def newest(self) -> LogEntry | None:
+        """The last commit of the log, or `None` if there is none."""
+        return next(reversed(self.commits()), None)
+
+    def at_step(self, step: int) -> LogEntry:
+        """The last commit of this step; raises `NotFound` with the steps there are."""
+        commits = self.commits()
+        for entry in reversed(commits):
+            if entry.step == step:
+                return entry
+        there = ", ".join(str(entry.step) for entry in commits) or "none"
+        raise NotFound(f"{self.uri}: step must be a committed one, got {step}; committed steps: {there}")
+
+    def claim(self, nonce: str) -> None:
+        """Makes the run of this nonce the only one that can commit."""
+        self._append(lambda number: LogEntry(number=number, event="claim", nonce=nonce, time=_now()))
+
+    def writer(self, step: int, nonce: str, rank: int) -> PartWriter:
+        """Writes the parts of one rank for a step that is not committed yet."""
+        return PartWriter(self._store, f"{folder(step, nonce)}rank{rank:05d}")
+
+    def commit(self, manifest: Manifest) -> LogEntry:
+        """Makes a checkpoint exist, whose parts are all written.
+
+        Raises:
+            Refused: If another run has claimed the job since, or this run has committed the step before.
+        """
+        key, data = f"{folder(manifest.step, manifest.nonce)}manifest.json", manifest.to_bytes()
+        if not self._store.put_if_absent(key, data):
+            raise Refused(f"{self.uri}: {key} must be written once, got a second commit of step {manifest.step}")
+
+        def entry(number: int) -> LogEntry:
+            self._refuse_stale(manifest.nonce)
+            return LogEntry(
+                number=number,
+                event="commit",
+                nonce=manifest.nonce,
+                time=_now(),
+                step=manifest.step,
+                manifest_key=key,
+                manifest_sha256=hashlib.sha256(data).hexdigest(),
+            )
+
+        return self._append(entry)
+
+    def open(self, commit: LogEntry) -> CheckpointReader:
+        """A reader of a committed checkpoint.
+
+        Raises:
+            NotFound: If the manifest is missing.
+            InvalidInput: If it is not the one that was committed, or of a format that is not known.
+        """
+        try:
+            data = self._store.get(commit.manifest_key)
+        except ObjectMissing:
+            raise NotFound(f"{self.uri}: {commit.manifest_key} must exist, got none; {REMEDY}") from None
+        digest = hashlib.sha256(data).hexdigest()
+        if digest != commit.manifest_sha256:
+            rule = f"an object with SHA-256 {commit.manifest_sha256}"
+            raise mistake(self.uri, commit.manifest_key, rule, digest, REMEDY)
+        try:
+            return CheckpointReader(self._store, Manifest.model_validate_json(data))
+        except ValidationError as error:
+            rule = f"a manifest of format version {FORMAT_VERSION}"
+            reason = error.errors()[0]
+            got = f"{'.'.join(map(str, reason['loc']))}: {reason['msg']}"
+            raise mistake(self.uri, commit.manifest_key, rule, got, "use the version that wrote it") from None
+
+    def checkpoint_uri(self, commit: LogEntry) -> str:
+        """Address below which the objects of a commit lie."""
+        return self.uri + folder(commit.step, commit.nonce)
+
+    def _append(self, entry: Callable[[int], LogEntry]) -> LogEntry:
+        """Appends behind the tail; somebody else's entry there is read, and the next number tried."""
+        while True:
+            made = entry(len(self._log.entries()) + 1)
+            if self._log.append(made):
+                return made
+
+    def _refuse_stale(self, nonce: str) -> None:
+        owner = next((entry.nonce for entry in reversed(self._log.entries()) if entry.event == "claim"), None)
+        if owner != nonce:
+            raise Refused(
+                f"{self.uri}: run must be the one that owns the job, got {nonce} while {owner} owns it; "
+                "stop this run, the other one goes on"
+            )
+
+
+def folder(step: int, nonce: str) -> str:
+    """Key prefix of one checkpoint."""
+    return f"steps/{step:08d}-{nonce}/"
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
