@@ -92,7 +92,8 @@ def _spot(instance_type: str, count: int, region: str) -> CostItem:
     return CostItem(
         item=item,
         usd_per_hour=round(count * price.value * (1 - saving.value), 4),
-        basis=f"on demand less {saving.value:.0%} ({saving.source}, {saving.date}); spot prices move",
+        basis=f"on demand less {saving.value:.0%} ({saving.source}, {saving.date}); "
+        f"spot prices move{_elsewhere(region)}",
     )
 
 

@@ -1,0 +1,306 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from trainfabric_plan.environment import validate_environment
+
+
+def test_defaults_are_those_of_a_private_network_and_the_smallest_file_system(environment_data: Any) -> None:
+    environment = validate_environment(environment_data(), "demo.yaml")
+
+    assert environment.network.vpc_id is None
+    assert not environment.network.assign_public_ips
+    assert environment.storage.lustre.capacity_gib == 1200
+    assert environment.storage.lustre.throughput_mbps_per_tib == 125
+    assert environment.storage.retain
+    assert environment.fleet.efa
+    assert environment.fleet.workers == "spot"
+    assert environment.orchestrator == "fleet"
+
+
+def test_an_environment_cannot_be_changed_after_it_was_read(environment_data: Any) -> None:
+    environment = validate_environment(environment_data(), "demo.yaml")
+
+    with pytest.raises(ValidationError, match="Instance is frozen"):
+        environment.name = "other"  # type: ignore[misc]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        pytest.param(
+            {"nmae": "x"}, "demo.yaml: nmae must be a known key, got nmae; did you mean name?", id="unknown key"
+        ),
+        pytest.param(
+            {"fleet.instance_typ": "x"},
+            "demo.yaml: fleet.instance_typ must be a known key, got instance_typ; did you mean instance_type?",
+            id="unknown key in a section",
+        ),
+        pytest.param(
+            {"storage.lustre.zzz": 1},
+            "demo.yaml: storage.lustre.zzz must be a known key, got zzz; "
+            "the keys here are capacity_gib, throughput_mbps_per_tib, compression, mount_point",
+            id="unknown key that resembles none",
+        ),
+        pytest.param(
+            {"training.layout": {"data": 8, "pipline": 1}},
+            "demo.yaml: training.layout.pipline must be a known key, got pipline; did you mean pipeline?",
+            id="unknown key in an optional section",
+        ),
+        pytest.param(
+            {"fleet.instance_type": "p5.48xlrge"},
+            "demo.yaml: fleet.instance_type must be a type of the catalog, got p5.48xlrge; did you mean p5.48xlarge or "
+            "p5e.48xlarge? docs/how-to/add-an-instance-type.md says how to add one",
+            id="unknown instance type",
+        ),
+        pytest.param(
+            {"fleet.instance_type": "zzz"},
+            "demo.yaml: fleet.instance_type must be a type of the catalog, got zzz; "
+            "docs/how-to/add-an-instance-type.md says how to add one",
+            id="instance type that resembles none",
+        ),
+        pytest.param(
+            {"fleet.instance_type": ["p5.48xlarge", "p4d.24xlarge"]},
+            "demo.yaml: fleet.instance_type must be one instance type: EFA and the ranks need equal nodes, "
+            "got p5.48xlarge, p4d.24xlarge",
+            id="two instance types",
+        ),
+        pytest.param(
+            {"fleet.instance_type": "m7i.2xlarge"},
+            "demo.yaml: fleet.instance_type must be a type with EFA while fleet.efa is on, got m7i.2xlarge; "
+            "choose a type with EFA (trainfabric catalog lists them) or set fleet.efa: false",
+            id="EFA on a type without it",
+        ),
+        pytest.param({"fleet.nodes": 0}, "demo.yaml: fleet.nodes must be at least 1, got 0", id="no nodes"),
+        pytest.param({"fleet.nodes": 2.5}, "demo.yaml: fleet.nodes must be a whole number, got 2.5", id="half a node"),
+        pytest.param({"fleet.nodes": "4"}, "demo.yaml: fleet.nodes must be a whole number, got '4'", id="text node"),
+        pytest.param(
+            {"fleet.workers": "reserved"},
+            "demo.yaml: fleet.workers must be one of 'spot' or 'on_demand', got 'reserved'",
+            id="unknown choice",
+        ),
+        pytest.param(
+            {"fleet.max_spot_price": 0}, "demo.yaml: fleet.max_spot_price must be more than 0.0, got 0", id="free spot"
+        ),
+        pytest.param(
+            {"fleet.efa": "yes"}, "demo.yaml: fleet.efa must be true or false, got 'yes'", id="text for a flag"
+        ),
+        pytest.param(
+            {"training.layout": {"data": 4}},
+            "demo.yaml: training.layout must be a layout of 8 ranks (nodes × ranks per node), "
+            "got data 4 × pipeline 1 × tensor 1 = 4; "
+            "change a degree or the number of nodes so that the product is equal",
+            id="layout that does not make up the ranks",
+        ),
+        pytest.param(
+            {"training.layout": {"tensor": 8}},
+            "demo.yaml: training.layout must be such that tensor divides the 4 attention heads of tiny_cpu, "
+            "got tensor 8; use a tensor degree that divides the heads",
+            id="layout that does not divide the heads",
+        ),
+        pytest.param(
+            {"training.layout": {"pipeline": 8}},
+            "demo.yaml: training.layout must be such that pipeline is at most the 4 layers of tiny_cpu, "
+            "got pipeline 8; use fewer stages",
+            id="more stages than layers",
+        ),
+        pytest.param(
+            {"training.layout": {"data": 24}, "fleet.nodes": 12},
+            "demo.yaml: training.layout must be such that micro-batch 2 × data divides global batch 16, "
+            "got data 24; use a data degree that divides it",
+            id="layout that does not divide the batch",
+        ),
+        pytest.param(
+            {"training.ranks_per_node": 9},
+            "demo.yaml: training.ranks_per_node must be at most the 8 accelerators of p5.48xlarge, got 9; use 8",
+            id="more ranks than accelerators",
+        ),
+        pytest.param(
+            {"fleet.instance_type": "m7i.2xlarge", "fleet.efa": False, "training": {"recipe": "tiny_cpu"}},
+            "demo.yaml: training.ranks_per_node must be given for m7i.2xlarge, which has no accelerators, "
+            "got nothing; say how many ranks run on a node",
+            id="CPU nodes without ranks",
+        ),
+        pytest.param(
+            {"training.recipe": "tiny_cpuu"},
+            "demo.yaml: training.recipe must be one of gpt_1b3_4x_p5, tiny_cpu, got tiny_cpuu; did you mean tiny_cpu?",
+            id="unknown recipe",
+        ),
+        pytest.param(
+            {"training.recipe": "?"},
+            "demo.yaml: training.recipe must be one of gpt_1b3_4x_p5, tiny_cpu, got ?; choose one of these",
+            id="recipe that resembles none",
+        ),
+        pytest.param(
+            {"network.assign_public_ips": True},
+            "demo.yaml: network.assign_public_ips must be false for p5.48xlarge: EC2 gives nodes with 33 interfaces no "
+            "public address, got true; use a private subnet with a NAT gateway, which is the default",
+            id="public addresses and several interfaces",
+        ),
+        pytest.param(
+            {"network.vpc_id": "vpc-0123456789abcdef0"},
+            "demo.yaml: network.subnet_id must be given together with its counterpart, got nothing; "
+            "add network.subnet_id, or leave both out and trainfabric makes the network",
+            id="VPC without subnet",
+        ),
+        pytest.param(
+            {"network.subnet_id": "subnet-0123456789abcdef0"},
+            "demo.yaml: network.vpc_id must be given together with its counterpart, got nothing; "
+            "add network.vpc_id, or leave both out and trainfabric makes the network",
+            id="subnet without VPC",
+        ),
+        pytest.param(
+            {"network": {"vpc_id": "vpc-01234567", "subnet_id": "subnet-01234567", "cidr": "10.0.0.0/16"}},
+            "demo.yaml: network.cidr must be absent when the VPC exists already, got 10.0.0.0/16; "
+            "remove network.cidr; the existing VPC keeps its range",
+            id="address range for an existing VPC",
+        ),
+        pytest.param(
+            {"network.route_table_id": "rtb-01234567"},
+            "demo.yaml: network.route_table_id must be given only with an existing subnet, got rtb-01234567; "
+            "remove it, or add network.vpc_id and network.subnet_id",
+            id="route table without subnet",
+        ),
+        pytest.param(
+            {"network.cidr": "10.0.0.0/8"},
+            r"demo.yaml: network.cidr must be text that matches ^\d{1,3}(\.\d{1,3}){3}/(1[6-9]|2[0-4])$, "
+            "got '10.0.0.0/8'",
+            id="address range too wide",
+        ),
+        pytest.param(
+            {"storage.lustre.capacity_gib": 1300},
+            "demo.yaml: storage.lustre.capacity_gib must be 1200 or a multiple of 2400 GiB, got 1300; use 2400",
+            id="Lustre capacity",
+        ),
+        pytest.param(
+            {"storage.lustre.capacity_gib": 3600},
+            "demo.yaml: storage.lustre.capacity_gib must be 1200 or a multiple of 2400 GiB, got 3600; use 4800",
+            id="Lustre capacity of SCRATCH_1",
+        ),
+        pytest.param(
+            {"storage.lustre.capacity_gib": 0},
+            "demo.yaml: storage.lustre.capacity_gib must be 1200 or a multiple of 2400 GiB, got 0; use 1200",
+            id="no Lustre capacity",
+        ),
+        pytest.param(
+            {"storage.lustre.throughput_mbps_per_tib": 200},
+            "demo.yaml: storage.lustre.throughput_mbps_per_tib must be one of 125, 250, 500, 1000 MB/s per TiB, "
+            "got 200; use 250",
+            id="Lustre throughput",
+        ),
+        pytest.param(
+            {"availability_zone": "us-west-2a"},
+            "demo.yaml: availability_zone must be a zone of us-east-1, got us-west-2a; "
+            "use us-east-1a or another zone that offers the instance type",
+            id="zone of another region",
+        ),
+        pytest.param(
+            {"account": 123456789012},
+            "demo.yaml: account must be text, got 123456789012; put it in quotes",
+            id="number for text",
+        ),
+        pytest.param({"name": None}, "demo.yaml: name must be text, got nothing", id="empty value"),
+        pytest.param({"fleet": [1]}, "demo.yaml: fleet must be a mapping of keys, got [1]", id="list for a section"),
+        pytest.param({"tags": {"team": 1}}, "demo.yaml: tags.team must be text, got 1; put it in quotes", id="tag"),
+    ],
+)
+def test_a_broken_rule_is_named_with_place_rule_value_and_remedy(
+    mistakes: Any, changes: dict[str, Any], message: str
+) -> None:
+    assert mistakes(changes) == [message]
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("region", "demo.yaml: region must be given, got nothing; add region"),
+        ("fleet", "demo.yaml: fleet must be given, got nothing; add fleet"),
+        ("fleet.nodes", "demo.yaml: fleet.nodes must be given, got nothing; add nodes"),
+        ("training.recipe", "demo.yaml: training.recipe must be given, got nothing; add recipe"),
+    ],
+)
+def test_a_missing_value_is_named(mistakes: Any, absent: object, name: str, message: str) -> None:
+    assert mistakes({name: absent}) == [message]
+
+
+def test_every_mistake_is_reported_at_once_in_the_order_of_the_sections(mistakes: Any) -> None:
+    found = mistakes(
+        {
+            "name": "Demo!",
+            "training.recipe": "huge",
+            "fleet.nodes": 0,
+            "storage.lustre.throughput_mbps_per_tib": 1,
+            "storage.lustre.capacity_gib": 7,
+            "network.vpc_id": "vpc-01234567",
+            "colour": "blue",
+        }
+    )
+
+    assert found == [
+        "demo.yaml: name must be text that matches ^[a-z][a-z0-9-]{1,29}$, got 'Demo!'",
+        "demo.yaml: network.subnet_id must be given together with its counterpart, got nothing; "
+        "add network.subnet_id, or leave both out and trainfabric makes the network",
+        "demo.yaml: storage.lustre.capacity_gib must be 1200 or a multiple of 2400 GiB, got 7; use 1200",
+        "demo.yaml: storage.lustre.throughput_mbps_per_tib must be one of 125, 250, 500, 1000 MB/s per TiB, got 1; "
+        "use 125",
+        "demo.yaml: fleet.nodes must be at least 1, got 0",
+        "demo.yaml: training.recipe must be one of gpt_1b3_4x_p5, tiny_cpu, got huge; choose one of these",
+        "demo.yaml: colour must be a known key, got colour; "
+        "the keys here are name, region, availability_zone, account, network, storage, fleet, training, orchestrator, "
+        "parallelcluster, tags",
+    ]
+
+
+def test_a_broken_section_hides_no_rule_of_another_section(mistakes: Any) -> None:
+    found = mistakes({"training": "tiny", "network.assign_public_ips": True})
+
+    assert found == [
+        "demo.yaml: network.assign_public_ips must be false for p5.48xlarge: EC2 gives nodes with 33 interfaces no "
+        "public address, got true; use a private subnet with a NAT gateway, which is the default",
+        "demo.yaml: training must be a mapping of keys, got 'tiny'",
+    ]
+
+
+def test_public_addresses_are_allowed_where_a_node_has_one_interface(environment_data: Any) -> None:
+    data = environment_data(
+        {"network.assign_public_ips": True, "fleet.instance_type": "c7i.4xlarge", "fleet.efa": False}
+    )
+
+    assert validate_environment(data, "demo.yaml").network.assign_public_ips
+
+
+@pytest.mark.parametrize("capacity", [1200, 2400, 4800, 48000])
+@pytest.mark.parametrize("throughput", [125, 250, 500, 1000])
+def test_every_size_that_fsx_sells_is_accepted(environment_data: Any, capacity: int, throughput: int) -> None:
+    data = environment_data({"storage.lustre": {"capacity_gib": capacity, "throughput_mbps_per_tib": throughput}})
+
+    assert validate_environment(data, "demo.yaml").storage.lustre.capacity_gib == capacity
+
+
+@pytest.mark.parametrize(
+    ("data", "got"), [(None, "nothing"), ([], "[]"), ("demo", "'demo'"), (3, "3")], ids=["empty", "list", "text", "3"]
+)
+def test_a_file_that_is_no_mapping_is_refused(data: object, got: str) -> None:
+    with pytest.raises(ValueError) as caught:
+        validate_environment(data, "demo.yaml")
+
+    assert str(caught.value) == (
+        f"demo.yaml: the file must be a mapping with the keys name, region, fleet, training, got {got}"
+    )
+
+
+def test_a_key_that_is_no_text_is_refused(mistakes: Any) -> None:
+    assert mistakes({"tags": {1: "a"}}) == ["demo.yaml: tags.1.[key] must be text, got 1; put it in quotes"]
+
+
+def test_a_top_level_key_that_is_no_text_is_refused(environment_data: Any) -> None:
+    data = environment_data()
+    data[1] = "a"
+
+    with pytest.raises(ValueError) as caught:
+        validate_environment(data, "demo.yaml")
+
+    assert str(caught.value) == "demo.yaml: 1 must be a key that is text, got 1; put it in quotes"
