@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.table import Table
 
 from sandbox.demo.commands import DemoFailed
-from sandbox.demo.report import LARGEST_LOSS_DIFFERENCE, REPORT_FILE, make_report, read_demo
+from sandbox.demo.report import LARGEST_LOSS_DIFFERENCE, REPORT_FILE, layout_words, make_report, read_demo
 from sandbox.demo.run import run_demo
 from sandbox.processes import exit_on_sigterm
 from trainfabric_plan.errors import Refused, TrainfabricError
@@ -47,13 +47,15 @@ def main(arguments: list[str]) -> int:
 
 @contextmanager
 def _only_one() -> Iterator[None]:
-    """Hold the checkout's demo directory, empty: a second demo of this checkout is refused, one that died is not in the way."""
+    """Hold the checkout's demo directory, empty: a second demo is refused, one that died is not in the way."""
     BUILD.parent.mkdir(exist_ok=True)
     with (BUILD.parent / "demo.lock").open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise Refused(f"{BUILD}: demo must be the only one in this checkout, got one that runs; wait for it") from None
+            raise Refused(
+                f"{BUILD}: demo must be the only one in this checkout, got one that runs; wait for it"
+            ) from None
         shutil.rmtree(BUILD, ignore_errors=True)
         BUILD.mkdir()
         yield
@@ -70,11 +72,13 @@ def _finish(console: Console) -> int:
         raise Refused(f"{error.filename}: report must be made of a finished demo, got none; run make demo") from None
     report = make_report(files, ENVIRONMENT_FILE)
     (BUILD / REPORT_FILE).write_text(json.dumps(report, indent=2) + "\n")
-    plot_losses(files, BUILD, " × ".join(f"{k} {v}" for k, v in report["layout"].items()) + f", {report['ranks']} ranks")
+    plot_losses(files, BUILD, f"{layout_words(report['layout'])}, {report['ranks']} ranks")
     (BUILD / "report.html").write_text(page(report, files, (BUILD / "loss.svg").read_text()))
     _print(report, console)
     if report["max_loss_difference"] > LARGEST_LOSS_DIFFERENCE:
-        raise DemoFailed(f"max_loss_difference must be at most {LARGEST_LOSS_DIFFERENCE}, got {report['max_loss_difference']}")
+        raise DemoFailed(
+            f"max_loss_difference must be at most {LARGEST_LOSS_DIFFERENCE}, got {report['max_loss_difference']}"
+        )
     if report["loss_last"] >= report["loss_first"]:
         raise DemoFailed(f"loss must fall, got {report['loss_first']} at first and {report['loss_last']} at last")
     return 0
@@ -84,17 +88,19 @@ def _print(report: dict[str, Any], console: Console) -> None:
     table = Table(title="trainfabric demo", title_justify="left", show_header=False, pad_edge=False)
     usd = report["usd_per_hour_of_the_real_environment"]
     interfaces = report["launch_template_network_interfaces"]
+    efa = sum(i["type"] != "interface" for i in interfaces)
+    fleet = f"{report['nodes']} × {report['instance_type']}"
     rows = {
         "stacks": ", ".join(s["name"] for s in report["stacks"]),
         "resources": f"{sum(report['resources'].values())} of {len(report['resources'])} types, "
         f"{report['resources_real_in_moto']} real in moto, the others checked records",
-        "a node's interfaces": f"{len(interfaces)}, {sum(i['type'] != 'interface' for i in interfaces)} of them EFA ({report['instance_type']})",
-        "layout": " × ".join(f"{k} {v}" for k, v in report["layout"].items()) + f" = {report['ranks']} ranks on {report['nodes']} nodes",
-        "loss": f"{report['loss_first']:.4f} → {report['loss_last']:.4f} in {report['steps']} steps, {report['tokens']:,} tokens",
+        "a node's interfaces": f"{len(interfaces)}, {efa} of them EFA ({report['instance_type']})",
+        "layout": f"{layout_words(report['layout'])} = {report['ranks']} ranks on {report['nodes']} nodes",
+        "loss": f"{report['loss_first']:.4f} → {report['loss_last']:.4f} in {report['steps']} steps",
         "stopped, resumed": f"after step {report['stopped_after_step']}, after step {report['resumed_after_step']}",
         "against one process": f"largest |Δ loss| {report['max_loss_difference']:.2e}",
         "checkpoints": f"{report['checkpoints']} in {report['checkpoint_uri']}",
-        "real counterpart": "no confirmed price" if usd is None else f"${usd:,.2f} per hour ({report['nodes']} × {report['instance_type']})",
+        "real counterpart": "no confirmed price" if usd is None else f"${usd:,.2f} per hour ({fleet}, list prices)",
         "seconds": ", ".join(f"{k} {v:.0f}" for k, v in report["seconds"].items()),
     }
     for name, value in rows.items():

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from html import escape
 from typing import Any
 
-from sandbox.demo.report import DemoFiles
+from sandbox.demo.report import DemoFiles, layout_words
 
 _STYLE = """
 :root{--ink:#1c2733;--soft:#5d6b7a;--line:#dde3ea;--accent:#0b6e99;--panel:#f6f8fa}
@@ -16,7 +16,8 @@ p.lead{color:var(--soft);margin:.1rem 0 1.4rem}
 .cards{display:grid;grid-template-columns:repeat(auto-fit,minmax(150px,1fr));gap:.8rem}
 .card{background:var(--panel);border:1px solid var(--line);border-radius:8px;padding:.7rem .9rem}
 .card b{display:block;font-size:1.35rem;color:var(--accent)}.card span{color:var(--soft);font-size:.85rem}
-table{border-collapse:collapse;width:100%;font-size:.9rem}th,td{text-align:left;padding:.32rem .6rem;border-bottom:1px solid var(--line);vertical-align:top}
+table{border-collapse:collapse;width:100%;font-size:.9rem}
+th,td{text-align:left;padding:.32rem .6rem;border-bottom:1px solid var(--line);vertical-align:top}
 td.n,th.n{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}
 .note{background:var(--panel);border-left:3px solid var(--accent);padding:.6rem .9rem;margin:.8rem 0}
 svg{width:100%;height:auto}.kind{color:var(--soft)}code{font-size:.88em}
@@ -31,7 +32,8 @@ def page(report: dict[str, Any], files: DemoFiles, loss_svg: str) -> str:
         files: The files it came from.
         loss_svg: Text of `loss.svg`, put into the page.
     """
-    layout = " × ".join(f"{name} {degree}" for name, degree in report["layout"].items())
+    layout = layout_words(report["layout"])
+    fleet = f"{report['nodes']} × {report['instance_type']}"
     usd = report["usd_per_hour_of_the_real_environment"]
     cards = [
         (f"{report['ranks']} ranks", layout),
@@ -39,37 +41,42 @@ def page(report: dict[str, Any], files: DemoFiles, loss_svg: str) -> str:
         (f"{report['loss_first']:.3f} → {report['loss_last']:.3f}", "loss, first and last step"),
         (f"{report['max_loss_difference']:.1e}", "largest |Δ loss| against one process"),
         (f"{len(report['stacks'])} stacks", f"{sum(report['resources'].values())} resources deployed"),
-        ("not known" if usd is None else f"${usd:,.2f}/h", f"real counterpart: {report['nodes']} × {report['instance_type']}"),
+        (
+            "not known" if usd is None else f"${usd:,.2f}/h",
+            f"real counterpart: {fleet}",
+        ),
     ]
-    return "\n".join((
-        "<!doctype html><html lang='en'><meta charset='utf-8'><title>trainfabric demo</title>",
-        f"<style>{_STYLE}</style>",
-        f"<h1>trainfabric demo: {escape(report['environment'])}</h1>",
-        "<p class='lead'>One environment, deployed with the CDK on an embedded AWS, and a real corpus trained in it.</p>",
-        "<div class='cards'>",
-        *(f"<div class='card'><b>{escape(value)}</b><span>{escape(label)}</span></div>" for value, label in cards),
-        "</div>",
-        "<h2>Training</h2>",
-        _training(report),
-        loss_svg[loss_svg.index("<svg"):],
-        "<h2>What was deployed</h2>",
-        f"<p class='note'>{escape(report['what_a_green_deploy_means'])}</p>",
-        _table(("stack", "resource", "type", "in the embedded AWS"), _resources(files)),
-        "<h2>Network interfaces of a node</h2>",
-        _interfaces(report),
-        "<h2>What the real environment costs per hour</h2>",
-        _table(("item", "US dollars per hour", "basis"), _costs(report), numbers={1}),
-        "<h2>Seconds</h2>",
-        _table(("phase", "seconds"), [(k, f"{v:.1f}") for k, v in report["seconds"].items()], numbers={1}),
-    ))
+    return "\n".join(
+        (
+            "<!doctype html><html lang='en'><meta charset='utf-8'><title>trainfabric demo</title>",
+            f"<style>{_STYLE}</style>",
+            f"<h1>trainfabric demo: {escape(report['environment'])}</h1>",
+            "<p class='lead'>One environment, deployed with the CDK on an embedded AWS, and a real corpus trained in it.</p>",
+            "<div class='cards'>",
+            *(f"<div class='card'><b>{escape(value)}</b><span>{escape(label)}</span></div>" for value, label in cards),
+            "</div>",
+            "<h2>Training</h2>",
+            _training(report),
+            loss_svg[loss_svg.index("<svg") :],
+            "<h2>What was deployed</h2>",
+            f"<p class='note'>{escape(report['what_a_green_deploy_means'])}</p>",
+            _table(("stack", "resource", "type", "in the embedded AWS"), _resources(files)),
+            "<h2>Network interfaces of a node</h2>",
+            _interfaces(report),
+            "<h2>What the real environment costs per hour</h2>",
+            _table(("item", "US dollars per hour", "basis"), _costs(report), numbers={1}),
+            "<h2>Seconds</h2>",
+            _table(("phase", "seconds"), [(k, f"{v:.1f}") for k, v in report["seconds"].items()], numbers={1}),
+        )
+    )
 
 
 def _training(report: dict[str, Any]) -> str:
     corpus = report["corpus"]
     return (
-        f"<p>A GPT trained on {corpus['tokens']:,} tokens from {corpus['documents']:,} files of the Python standard library, "
-        f"read from the data bucket. The job stopped after step {report['stopped_after_step']}, started again from that "
-        f"committed checkpoint and finished; {report['checkpoints']} checkpoints lie under "
+        f"<p>A GPT trained on {corpus['tokens']:,} tokens from {corpus['documents']:,} files of the Python standard "
+        f"library, read from the data bucket. The job stopped after step {report['stopped_after_step']}, started again "
+        f"from that committed checkpoint and finished; {report['checkpoints']} checkpoints lie under "
         f"<code>{escape(report['checkpoint_uri'])}</code>.</p>"
     )
 
@@ -94,7 +101,7 @@ def _costs(report: dict[str, Any]) -> Iterable[tuple[str, ...]]:
         yield item["item"], "not known" if usd is None else f"{usd:.2f}", item["basis"]
 
 
-def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]], numbers: frozenset[int] | set[int] = frozenset()) -> str:
+def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]], numbers: Collection[int] = ()) -> str:
     def cells(tag: str, row: tuple[str, ...]) -> str:
         kinds = (" class='n'" if i in numbers else "" for i in range(len(row)))
         return "".join(f"<{tag}{kind}>{escape(cell)}</{tag}>" for cell, kind in zip(row, kinds, strict=True))

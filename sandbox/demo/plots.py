@@ -12,7 +12,7 @@ _OURS, _REFERENCE, _MARK = "#0b6e99", "#e07a1f", "#7a7a7a"
 
 
 def plot_losses(files: DemoFiles, directory: Path, layout: str) -> None:
-    """Write `loss.svg` and `loss.png`: both losses over the steps, their difference below, checkpoints and the stop marked."""
+    """Write `loss.svg` and `loss.png`: both losses, their difference below, checkpoints and the stop marked."""
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
@@ -25,7 +25,9 @@ def plot_losses(files: DemoFiles, directory: Path, layout: str) -> None:
     top.plot(steps, ours, color=_OURS, linewidth=1.6, label=layout)
     top.set_ylabel("loss")
     top.set_title("The same training on eight ranks and in one process", loc="left")
-    bottom.semilogy(steps, [max(abs(a - b), 1e-9) for a, b in zip(ours, reference, strict=True)], color=_OURS, linewidth=1.2)
+    bottom.semilogy(
+        steps, [max(abs(a - b), 1e-9) for a, b in zip(ours, reference, strict=True)], color=_OURS, linewidth=1.2
+    )
     bottom.set_ylabel("|Δ loss|")
     bottom.set_xlabel("optimizer step")
     for event in files.events:
@@ -35,7 +37,10 @@ def plot_losses(files: DemoFiles, directory: Path, layout: str) -> None:
             top.axvline(event["step"], color=_MARK, linewidth=1.4)
             top.annotate(
                 f" stopped after step {event['step']},\n resumed from its checkpoint",
-                (event["step"], max(ours)), color=_MARK, va="top", fontsize=9,
+                (event["step"], max(ours)),
+                color=_MARK,
+                va="top",
+                fontsize=9,
             )
     top.plot([], [], color=_MARK, linewidth=0.8, linestyle=":", label="checkpoint committed")
     top.legend(frameon=False, loc="upper right")

@@ -23,7 +23,7 @@ CORPUS_FILE = "corpus.json"
 REPORT_FILE = "report.json"
 
 LARGEST_LOSS_DIFFERENCE = 1e-3
-"""The demo fails beyond this. The parity test bounds the first 20 steps at 2e-6; rounding differences grow from there."""
+"""The demo fails beyond this. The parity test bounds the first 20 steps at 2e-6; rounding grows from there."""
 
 WHAT_GREEN_MEANS = (
     "A green deploy here proves that the templates resolve, that their resources are created in a working order and "
@@ -74,6 +74,7 @@ def make_report(files: DemoFiles, environment_file: Path) -> dict[str, Any]:
     plan = make_plan(environment)
     cost = cost_per_hour(environment)
     losses = [step["loss"] for step in files.steps]
+    total = sum(files.seconds.values())
     return {
         "environment": environment.name,
         "stacks": files.deployment["stacks"],
@@ -97,7 +98,7 @@ def make_report(files: DemoFiles, environment_file: Path) -> dict[str, Any]:
         "resumed_after_step": next((e["step"] for e in files.events if e["event"] == "resume"), None),
         "checkpoints": sum(e["event"] == "commit" for e in files.events),
         "checkpoint_uri": files.deployment["checkpoint_uri"],
-        "seconds": {**{name: round(value, 1) for name, value in files.seconds.items()}, "total": round(sum(files.seconds.values()), 1)},
+        "seconds": {name: round(value, 1) for name, value in [*files.seconds.items(), ("total", total)]},
         "usd_per_hour_of_the_real_environment": cost.usd_per_hour,
         "cost_items": [{"item": i.item, "usd_per_hour": i.usd_per_hour, "basis": i.basis} for i in cost.items],
     }
@@ -113,3 +114,8 @@ def loss_difference(steps: list[dict[str, Any]], reference: list[dict[str, Any]]
     if not ours or ours != theirs or ours != list(range(1, len(ours) + 1)):
         raise ValueError(f"steps.jsonl: steps must be those of the reference, each once, got {ours} against {theirs}")
     return max(abs(a["loss"] - b["loss"]) for a, b in zip(steps, reference, strict=True))
+
+
+def layout_words(layout: dict[str, int]) -> str:
+    """`data 2 × pipeline 2 × tensor 2`."""
+    return " × ".join(f"{name} {degree}" for name, degree in layout.items())

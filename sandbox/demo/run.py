@@ -40,9 +40,13 @@ def run_demo(root: Path, build: Path, environment_file: Path, console: Console) 
         commands = replace(commands, environment=local_environment(**_aws_variables(aws)))
         with narrator.phase("deploy", "cdk bootstrap and cdk deploy --all"):
             deployed = _deploy(commands, aws, build, environment, narrator)
+        # the CDK keeps its assets and templates in moto's S3; from here on S3 is what the nodes use
+        commands = replace(commands, environment={**commands.environment, "AWS_ENDPOINT_URL_S3": aws.s3_endpoint})
         with narrator.phase("corpus", "tokenise the sources of the Python standard library into the data bucket"):
             data = _prepare_corpus(commands, build, deployed, environment, narrator)
-        with narrator.phase("train", f"train on {environment.fleet.nodes} local nodes, stop in the middle, resume, finish"):
+        with narrator.phase(
+            "train", f"train on {environment.fleet.nodes} local nodes, stop in the middle, resume, finish"
+        ):
             _train(commands, narrator, aws, build, environment, environment_file, deployed)
         with narrator.phase("reference", "train the same in one process, without DeepSpeed"):
             _train_reference(commands, build, environment, data)
@@ -79,7 +83,16 @@ def _deploy(
     commands: Commands, aws: EmbeddedAws, build: Path, environment: Environment, narrator: Narrator
 ) -> DeployedEnvironment:
     commands.cdk("bootstrap", "bootstrap", "--no-notices", f"aws://{ACCOUNT}/{environment.region}")
-    app = ("--app", str(build / "cdk.out"), "--all", "--method=direct", "--require-approval", "never", "--no-notices", "--ci")
+    app = (
+        "--app",
+        str(build / "cdk.out"),
+        "--all",
+        "--method=direct",
+        "--require-approval",
+        "never",
+        "--no-notices",
+        "--ci",
+    )
     commands.cdk("deploy", "deploy", *app)
     deployed = deployed_environment(aws, environment.name)
     found = read_back(aws, deployed, "demo", f"{environment.name}-")
@@ -116,7 +129,7 @@ def _train(
     steps = recipe(environment.training.recipe).steps
     job = DemoJob(commands, narrator, aws, deployed, ["--environment", str(environment_file)])
     nodes = ("nodes", "--environment", environment.name, "--state", str(build / "nodes"))
-    commands.start("nodes", [sys.executable, "-m", "sandbox", *nodes], {"AWS_ENDPOINT_URL_S3": aws.s3_endpoint})
+    commands.start("nodes", [sys.executable, "-m", "sandbox", *nodes])
     with narrator.steps(steps) as bar:
         job.start(resume=False)
         _say_instances(narrator, aws, environment)

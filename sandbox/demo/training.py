@@ -23,7 +23,12 @@ class DemoJob:
     """One job of the deployed environment, driven with the command line as a user would."""
 
     def __init__(
-        self, commands: Commands, narrator: Narrator, aws: EmbeddedAws, deployed: DeployedEnvironment, arguments: list[str]
+        self,
+        commands: Commands,
+        narrator: Narrator,
+        aws: EmbeddedAws,
+        deployed: DeployedEnvironment,
+        arguments: list[str],
     ) -> None:
         self.name = "demo"
         self._commands, self._narrator, self._aws = commands, narrator, aws
@@ -33,10 +38,12 @@ class DemoJob:
     def start(self, *, resume: bool) -> None:
         """`trainfabric job start`, with `--resume` the second time."""
         more = ["--resume"] if resume else []
-        self._commands.trainfabric("job-resume" if resume else "job-start", "job", "start", self.name, *self._arguments, *more)
+        self._commands.trainfabric(
+            "job-resume" if resume else "job-start", "job", "start", self.name, *self._arguments, *more
+        )
 
     def stop(self) -> None:
-        """`trainfabric job stop --wait`: every rank saves at the same step, the checkpoint is committed, nodes leave."""
+        """`trainfabric job stop --wait`: all ranks save at the same step, the checkpoint is committed, nodes leave."""
         self._commands.trainfabric("job-stop", "job", "stop", *self._arguments, "--wait")
 
     def status(self) -> dict[str, Any]:
