@@ -75,6 +75,9 @@ SYSTEMD_UNIT = "trainfabric-agent.service"
 CURRENT_JOB_KEY = "jobs/current.json"
 """The one job of an environment; created with If-None-Match so that a second one is refused."""
 
+LAST_JOB_KEY = "jobs/last.json"
+"""Names the job that was started last, so that its status can be asked when it has ended."""
+
 
 def job_prefix(job: str) -> str:
     """Everything a job writes lies below this key prefix (ends with a slash)."""

@@ -1,0 +1,104 @@
+"""What is written about a job in the checkpoint bucket, each a JSON object of its own."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Annotated, Literal
+
+from pydantic import AwareDatetime, BaseModel, Field
+
+from trainfabric_plan.contract import Role
+from trainfabric_plan.model import Strict
+from trainfabric_plan.planning import Plan
+from trainfabric_plan.recipes import Recipe
+
+JobName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,62}$")]
+JOB_NAME_RULE = "1 to 63 lower-case letters, digits and hyphens, the first no hyphen"
+
+
+def now() -> datetime:
+    """The time, in UTC, to the millisecond."""
+    time = datetime.now(UTC)
+    return time.replace(microsecond=time.microsecond // 1000 * 1000)
+
+
+class JobSpec(Strict):
+    """One run of a job, from start to stop or end: `jobs/current.json` while it runs, then `jobs/<job>/job.json`."""
+
+    job: JobName
+    environment: str
+    run: Annotated[int, Field(ge=1)]
+    """1 for a new job, one more for each time that it is resumed."""
+    resume: bool
+    """Whether this run goes on from the newest committed checkpoint."""
+    data: str
+    """Address of the corpus, without suffix."""
+    recipe: Recipe
+    plan: Plan
+    created: AwareDatetime
+    nonce: str
+    """Tells two starts apart that race for the environment."""
+
+
+class NodeState(StrEnum):
+    """How far a node is in a run."""
+
+    JOINING = "joining"
+    RUNNING = "running"
+    STOPPED = "stopped"
+    DONE = "done"
+    FAILED = "failed"
+
+    @property
+    def ended(self) -> bool:
+        """Whether the node's trainer is gone for good."""
+        return self in (NodeState.STOPPED, NodeState.DONE, NodeState.FAILED)
+
+
+class NodeStatus(Strict):
+    """What a node last said about a run."""
+
+    instance_id: str
+    role: Role
+    state: NodeState
+    detail: str = ""
+    updated: AwareDatetime
+
+
+class Rendezvous(Strict):
+    """Where the nodes of a run meet."""
+
+    host: str
+    port: Annotated[int, Field(ge=1, le=65535)]
+
+
+class StopRequest(Strict):
+    """Asks all nodes of a run to end it: with a checkpoint, unless it failed already."""
+
+    reason: Literal["asked", "interrupted", "failed"]
+    detail: str = ""
+    requested: AwareDatetime
+
+
+class Outcome(Strict):
+    """How a run ended; written once its nodes are released."""
+
+    state: Literal["done", "stopped", "failed"]
+    step: int | None = None
+    detail: str = ""
+    ended: AwareDatetime
+
+
+class TrainerResult(BaseModel):
+    """What rank 0 of the trainer leaves behind when it ends in order (`contract.RESULT_FILE`)."""
+
+    status: Literal["done", "stopped"]
+    step: int
+
+
+class RunPointer(Strict):
+    """Names a run, such as the last one of an environment."""
+
+    job: JobName
+    run: int
