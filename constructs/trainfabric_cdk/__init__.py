@@ -1,1 +1,63 @@
-"""See ARCHITECTURE in docs."""
+"""Constructs for training environments on AWS.
+
+The names below are the public interface; each is imported when it is first used, so that `import trainfabric_cdk` costs
+nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from trainfabric_cdk.bundle import TrainingAsset as TrainingAsset
+    from trainfabric_cdk.cluster.parallelcluster import ParallelClusterStack as ParallelClusterStack
+    from trainfabric_cdk.errors import PropertyError as PropertyError
+    from trainfabric_cdk.fleet import Capacity as Capacity
+    from trainfabric_cdk.fleet import SpotTrainingFleet as SpotTrainingFleet
+    from trainfabric_cdk.network import EfaSecurityGroup as EfaSecurityGroup
+    from trainfabric_cdk.network import TrainingVpc as TrainingVpc
+    from trainfabric_cdk.observability import TrainingDashboard as TrainingDashboard
+    from trainfabric_cdk.placement import EfaClusterPlacementGroup as EfaClusterPlacementGroup
+    from trainfabric_cdk.storage import CheckpointBucket as CheckpointBucket
+    from trainfabric_cdk.storage import DataBucket as DataBucket
+    from trainfabric_cdk.storage import LustreLinkedToS3 as LustreLinkedToS3
+    from trainfabric_cdk.storage import LustreMount as LustreMount
+
+_ROOMS = {
+    "Capacity": "fleet",
+    "CheckpointBucket": "storage",
+    "DataBucket": "storage",
+    "EfaClusterPlacementGroup": "placement",
+    "EfaSecurityGroup": "network",
+    "LustreLinkedToS3": "storage",
+    "LustreMount": "storage",
+    "ParallelClusterStack": "cluster.parallelcluster",
+    "PropertyError": "errors",
+    "SpotTrainingFleet": "fleet",
+    "TrainingAsset": "bundle",
+    "TrainingDashboard": "observability",
+    "TrainingVpc": "network",
+}
+
+__all__ = [
+    "Capacity",
+    "CheckpointBucket",
+    "DataBucket",
+    "EfaClusterPlacementGroup",
+    "EfaSecurityGroup",
+    "LustreLinkedToS3",
+    "LustreMount",
+    "ParallelClusterStack",
+    "PropertyError",
+    "SpotTrainingFleet",
+    "TrainingAsset",
+    "TrainingDashboard",
+    "TrainingVpc",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _ROOMS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_ROOMS[name]}"), name)

@@ -1,0 +1,78 @@
+"""The code that runs on the nodes, as one asset: the installed packages themselves, staged the same way everywhere."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from aws_cdk import AssetHashType
+from aws_cdk import aws_s3_assets as assets
+from constructs import Construct
+
+from trainfabric_plan.errors import NotFound
+
+NODE_PACKAGES = ("trainfabric_plan", "trainfabric_node", "trainfabric_training")
+
+_EXECUTABLE, _PLAIN, _DIRECTORY = 0o755, 0o644, 0o755
+
+
+class TrainingAsset(assets.Asset):
+    """`trainfabric_plan`, `trainfabric_node` and `trainfabric_training` as they are installed beside this package.
+
+    Its hash comes from names and contents alone, so that it is the same on every machine and Python version, from the
+    source tree and from the wheel. The packages are found, not imported: neither torch nor boto3 is needed.
+
+    Raises:
+        NotFound: If one of the packages is not installed.
+    """
+
+    def __init__(self, scope: Construct, id: str) -> None:
+        with tempfile.TemporaryDirectory(prefix="trainfabric-asset-") as staged:
+            fingerprint = stage(Path(staged))
+            super().__init__(scope, id, path=staged, asset_hash=fingerprint, asset_hash_type=AssetHashType.CUSTOM)
+
+
+def stage(target: Path) -> str:
+    """Copy the node packages into `target` and return a hash of what they consist of.
+
+    Raises:
+        NotFound: If one of the packages is not installed.
+    """
+    digest = hashlib.sha256()
+    for package in NODE_PACKAGES:
+        root = _package_directory(package)
+        for file in _sources(root):
+            name = f"{package}/{file.relative_to(root).as_posix()}"
+            content = file.read_bytes()
+            digest.update(f"{name}\0{len(content)}\0".encode() + content)
+            _write(target, name, content)
+    return digest.hexdigest()
+
+
+def _package_directory(package: str) -> Path:
+    spec = importlib.util.find_spec(package)
+    if spec is None or spec.origin is None:
+        raise NotFound(
+            f"training asset: package must be one of this installation, got {package}; install trainfabric again"
+        )
+    return Path(spec.origin).parent
+
+
+def _sources(root: Path) -> Iterator[Path]:
+    """Files of a package in a fixed order, without what Python, an editor or the file system left there."""
+    for file in sorted(root.rglob("*"), key=lambda path: path.relative_to(root).as_posix()):
+        parts = file.relative_to(root).parts
+        litter = any(part == "__pycache__" or part.startswith(".") for part in parts) or file.suffix in (".pyc", ".pyo")
+        if file.is_file() and not litter:
+            yield file
+
+
+def _write(target: Path, name: str, content: bytes) -> None:
+    copy = target / name
+    for directory in reversed(copy.relative_to(target).parents):
+        (target / directory).mkdir(mode=_DIRECTORY, exist_ok=True)
+    copy.write_bytes(content)
+    copy.chmod(_EXECUTABLE if copy.suffix == ".sh" else _PLAIN)

@@ -1,0 +1,77 @@
+"""What a fleet refuses before anything is deployed, and what it warns of."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from aws_cdk import Annotations
+from aws_cdk import aws_ec2 as ec2
+from constructs import IConstruct
+
+from trainfabric_cdk.errors import at_construct, is_known, property_error, refuse
+from trainfabric_plan.catalog import InstanceType
+from trainfabric_plan.catalog import instance_type as catalog_row
+from trainfabric_plan.errors import Mistake
+
+_ENVIRONMENT = re.compile(r"[a-z][a-z0-9-]{1,29}")
+_MOUNT_POINT = re.compile(r"/[A-Za-z0-9/_-]+")
+
+
+def checked_instance(scope: IConstruct, instance_type: object, *, efa: bool) -> InstanceType:
+    """The catalog's row of the one instance type.
+
+    Raises:
+        PropertyError: If it is not one, not known, or has no EFA where EFA is asked.
+    """
+    if not isinstance(instance_type, str):
+        got = ", ".join(map(str, instance_type)) if isinstance(instance_type, list | tuple | set) else instance_type
+        raise property_error(
+            scope, "instance_type", "one instance type, as text: EFA and the ranks need equal nodes", got
+        )
+    if not is_known(instance_type):
+        remedy = "give it as text: the interfaces of a node follow from it"
+        raise property_error(scope, "instance_type", "a type of the catalog", "a token", remedy)
+    with at_construct(scope):
+        row = catalog_row(instance_type)
+    if efa and not row.efa_interface_count:
+        remedy = "choose a type with EFA or set efa=False"
+        raise property_error(scope, "instance_type", "a type with EFA while efa is on", row.name, remedy)
+    return row
+
+
+def check_fleet(scope: IConstruct, *, environment: str, subnet: object, nodes: int, mount_point: str) -> None:
+    """Refuse values that cannot work whatever the instance type is.
+
+    Raises:
+        PropertyError: With every mistake.
+    """
+    refuse(_mistakes(scope.node.path, environment, subnet, nodes, mount_point))
+
+
+def _mistakes(where: str, environment: str, subnet: object, nodes: int, mount_point: str) -> Iterator[Mistake]:
+    if is_known(environment) and not _ENVIRONMENT.fullmatch(environment):
+        rule = "2 to 30 lower-case letters, digits and hyphens, a letter first"
+        yield Mistake(where=where, name="environment", rule=rule, got=repr(environment))
+    if isinstance(subnet, list | tuple):
+        rule = "one subnet: EFA and a cluster placement group do not cross zones"
+        yield Mistake(where=where, name="subnet", rule=rule, got=f"{len(subnet)} subnets")
+    if is_known(nodes) and nodes < 1:
+        yield Mistake(where=where, name="nodes", rule="at least 1", got=str(nodes))
+    if is_known(mount_point) and not _MOUNT_POINT.fullmatch(mount_point):
+        rule = "an absolute path of letters, digits, /, _ and -"
+        yield Mistake(where=where, name="lustre_mount_point", rule=rule, got=repr(mount_point))
+
+
+def warn_of_slow_network(
+    scope: IConstruct, instance: InstanceType, *, nodes: int, efa: bool, placement_group: ec2.IPlacementGroup | None
+) -> None:
+    """Warn where several nodes would be slower than what they cost, though they would run."""
+    warn = Annotations.of(scope).add_warning_v2
+    if nodes > 1 and not efa and instance.efa_interface_count:
+        warn("trainfabric:efaOff", f"{instance.name} has EFA, but efa is off: the ranks talk over TCP")
+    if nodes > 1 and efa and placement_group is None:
+        warn(
+            "trainfabric:noPlacementGroup",
+            "nodes with EFA stand anywhere in the zone without an EfaClusterPlacementGroup: give placement_group",
+        )

@@ -1,0 +1,105 @@
+"""The launch template of a node, as an L1 resource: the L2 has no network interfaces (aws-cdk issue 30891)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from aws_cdk import CfnTag, Fn
+from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_iam as iam
+from constructs import Construct
+
+from trainfabric_cdk.fleet.capacity import Capacity
+from trainfabric_plan.catalog import Interface
+
+DEFAULT_IMAGE = "resolve:ssm:/aws/service/deeplearning/ami/x86_64/base-oss-nvidia-driver-gpu-ubuntu-24.04/latest/ami-id"
+"""The newest Deep Learning base image (Ubuntu 24.04, NVIDIA driver, EFA); EC2 resolves it when a node launches."""
+
+ROOT_DEVICE = "/dev/sda1"
+ROOT_VOLUME_GIB = 200
+
+_Launch = ec2.CfnLaunchTemplate
+
+
+class NodeLaunchTemplate(ec2.CfnLaunchTemplate):
+    """One kind of node of a fleet.
+
+    Security groups stand at the interfaces, never at the instance: EC2 refuses both together. Metadata is IMDSv2 with
+    two hops, so that containers reach it.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        instance_type: str,
+        image_id: str,
+        interfaces: Sequence[Interface],
+        subnet: ec2.ISubnet,
+        security_group: ec2.ISecurityGroup,
+        associate_public_ip: bool,
+        placement_group: ec2.IPlacementGroup | None,
+        profile: iam.CfnInstanceProfile,
+        capacity: Capacity,
+        user_data: str,
+        tags: Mapping[str, str],
+    ) -> None:
+        placement = placement_group and _Launch.PlacementProperty(group_name=placement_group.placement_group_name)
+        super().__init__(
+            scope,
+            id,
+            launch_template_data=_Launch.LaunchTemplateDataProperty(
+                instance_type=instance_type,
+                image_id=image_id,
+                iam_instance_profile=_Launch.IamInstanceProfileProperty(arn=profile.attr_arn),
+                instance_market_options=capacity.market_options(),
+                instance_initiated_shutdown_behavior="terminate",
+                network_interfaces=[
+                    _network_interface(interface, subnet, security_group, associate_public_ip)
+                    for interface in interfaces
+                ],
+                placement=placement,
+                metadata_options=_metadata_options(),
+                block_device_mappings=[_root_volume()],
+                monitoring=_Launch.MonitoringProperty(enabled=True),
+                tag_specifications=_tag_specifications(tags),
+                user_data=Fn.base64(user_data),
+            ),
+        )
+
+
+def _network_interface(
+    interface: Interface, subnet: ec2.ISubnet, security_group: ec2.ISecurityGroup, associate_public_ip: bool
+) -> ec2.CfnLaunchTemplate.NetworkInterfaceProperty:
+    return _Launch.NetworkInterfaceProperty(
+        network_card_index=interface.card,
+        device_index=interface.device,
+        interface_type=interface.type.value,
+        subnet_id=subnet.subnet_id,
+        groups=[security_group.security_group_id],
+        # Absent unless asked for: beside several interfaces EC2 refuses the parameter (karpenter PR 5666).
+        associate_public_ip_address=True if associate_public_ip else None,
+        delete_on_termination=True,
+    )
+
+
+def _metadata_options() -> ec2.CfnLaunchTemplate.MetadataOptionsProperty:
+    return _Launch.MetadataOptionsProperty(
+        http_endpoint="enabled", http_tokens="required", http_put_response_hop_limit=2, instance_metadata_tags="enabled"
+    )
+
+
+def _root_volume() -> ec2.CfnLaunchTemplate.BlockDeviceMappingProperty:
+    volume = _Launch.EbsProperty(
+        encrypted=True, volume_type="gp3", volume_size=ROOT_VOLUME_GIB, delete_on_termination=True
+    )
+    return _Launch.BlockDeviceMappingProperty(device_name=ROOT_DEVICE, ebs=volume)
+
+
+def _tag_specifications(tags: Mapping[str, str]) -> list[ec2.CfnLaunchTemplate.TagSpecificationProperty]:
+    listed = [CfnTag(key=key, value=value) for key, value in sorted(tags.items())]
+    return [
+        _Launch.TagSpecificationProperty(resource_type=kind, tags=listed)
+        for kind in ("instance", "volume", "network-interface")
+    ]

@@ -1,0 +1,75 @@
+"""Buckets of a training environment: encrypted, closed to the public, reached over TLS only, kept by default."""
+
+from __future__ import annotations
+
+from aws_cdk import Duration, RemovalPolicy
+from aws_cdk import aws_s3 as s3
+from constructs import Construct
+
+from trainfabric_cdk.acknowledge import acknowledge
+
+_NO_ACCESS_LOGS = (
+    "Server access logs of sharded training data and checkpoints are bulk without an auditor; "
+    "CloudTrail data events tell who read what where that is asked"
+)
+
+
+class _TrainingBucket(s3.Bucket):
+    """What both buckets have in common. Its contents are never deleted with the stack, whatever `retain` says."""
+
+    def __init__(
+        self, scope: Construct, id: str, *, retain: bool, versioned: bool, lifecycle_rules: list[s3.LifecycleRule]
+    ) -> None:
+        super().__init__(
+            scope,
+            id,
+            encryption=s3.BucketEncryption.S3_MANAGED,
+            enforce_ssl=True,
+            minimum_tls_version=1.2,
+            block_public_access=s3.BlockPublicAccess.BLOCK_ALL,
+            object_ownership=s3.ObjectOwnership.BUCKET_OWNER_ENFORCED,
+            versioned=versioned,
+            lifecycle_rules=lifecycle_rules,
+            removal_policy=RemovalPolicy.RETAIN if retain else RemovalPolicy.DESTROY,
+        )
+        acknowledge(self, "AwsSolutions-S1", _NO_ACCESS_LOGS)
+
+
+class DataBucket(_TrainingBucket):
+    """The bucket of the training data, which Lustre caches.
+
+    It keeps what was overwritten or deleted for 30 days: Lustre exports deletions too, so `rm -r` on a node reaches it.
+
+    Args:
+        scope: Parent construct.
+        id: Construct id.
+        retain: Keep the bucket when the stack is destroyed. `False` deletes it only if it is empty.
+    """
+
+    def __init__(self, scope: Construct, id: str, *, retain: bool = True) -> None:
+        rules = [
+            _abort_uploads(),
+            s3.LifecycleRule(id="ExpireOldVersions", noncurrent_version_expiration=Duration.days(30)),
+        ]
+        super().__init__(scope, id, retain=retain, versioned=True, lifecycle_rules=rules)
+
+
+class CheckpointBucket(_TrainingBucket):
+    """The bucket of checkpoints and job records.
+
+    Not versioned: every checkpoint has keys of its own, and those that retention removes are terabytes that nobody
+    wants to pay for another month.
+
+    Args:
+        scope: Parent construct.
+        id: Construct id.
+        retain: Keep the bucket when the stack is destroyed. `False` deletes it only if it is empty.
+    """
+
+    def __init__(self, scope: Construct, id: str, *, retain: bool = True) -> None:
+        super().__init__(scope, id, retain=retain, versioned=False, lifecycle_rules=[_abort_uploads()])
+
+
+def _abort_uploads() -> s3.LifecycleRule:
+    """Parts of an upload that a lost node never finished are billed until someone aborts it."""
+    return s3.LifecycleRule(id="AbortUnfinishedUploads", abort_incomplete_multipart_upload_after=Duration.days(2))

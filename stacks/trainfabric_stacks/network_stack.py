@@ -1,0 +1,57 @@
+"""The network of an environment: made here, or one that exists."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aws_cdk import CfnOutput, Stack
+from aws_cdk import aws_ec2 as ec2
+from constructs import Construct
+
+from trainfabric_cdk.network import DEFAULT_CIDR, EfaSecurityGroup, TrainingVpc, s3_gateway_endpoint
+from trainfabric_plan.environment import Environment
+
+
+class NetworkStack(Stack):
+    """VPC and subnet, and the security group of the nodes.
+
+    Attributes:
+        vpc: The VPC.
+        node_subnet: The one subnet of nodes and file system.
+        node_security_group: Group of the nodes.
+    """
+
+    def __init__(self, scope: Construct, id: str, *, environment: Environment, **stack: Any) -> None:
+        super().__init__(scope, id, **stack)
+        self.vpc, self.node_subnet = (
+            self._existing(environment) if environment.network.vpc_id else self._own(environment)
+        )
+        self.node_security_group = EfaSecurityGroup(self, "NodeSecurityGroup", vpc=self.vpc)
+        CfnOutput(self, "VpcId", value=self.vpc.vpc_id)
+        CfnOutput(self, "NodeSubnetId", value=self.node_subnet.subnet_id)
+
+    def _own(self, environment: Environment) -> tuple[ec2.IVpc, ec2.ISubnet]:
+        network = TrainingVpc(
+            self,
+            "Network",
+            availability_zone=environment.availability_zone,
+            cidr=environment.network.cidr or DEFAULT_CIDR,
+        )
+        public = environment.network.assign_public_ips
+        return network.vpc, network.public_subnet if public else network.private_subnet
+
+    def _existing(self, environment: Environment) -> tuple[ec2.IVpc, ec2.ISubnet]:
+        given = environment.network
+        vpc = ec2.Vpc.from_vpc_attributes(
+            self, "Network", vpc_id=given.vpc_id, availability_zones=[environment.availability_zone]
+        )
+        subnet = ec2.Subnet.from_subnet_attributes(
+            self,
+            "NodeSubnet",
+            subnet_id=given.subnet_id,
+            availability_zone=environment.availability_zone,
+            route_table_id=given.route_table_id,
+        )
+        if given.route_table_id:
+            s3_gateway_endpoint(self, vpc=vpc, subnets=[subnet])
+        return vpc, subnet
