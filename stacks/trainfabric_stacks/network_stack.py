@@ -23,9 +23,11 @@ class NetworkStack(Stack):
 
     def __init__(self, scope: Construct, id: str, *, environment: Environment, **stack: Any) -> None:
         super().__init__(scope, id, **stack)
-        self.vpc, self.node_subnet = (
-            self._existing(environment) if environment.network.vpc_id else self._own(environment)
-        )
+        given = environment.network
+        if given.vpc_id and given.subnet_id:
+            self.vpc, self.node_subnet = self._existing(environment, given.vpc_id, given.subnet_id)
+        else:
+            self.vpc, self.node_subnet = self._own(environment)
         self.node_security_group = EfaSecurityGroup(self, "NodeSecurityGroup", vpc=self.vpc)
         CfnOutput(self, "VpcId", value=self.vpc.vpc_id)
         CfnOutput(self, "NodeSubnetId", value=self.node_subnet.subnet_id)
@@ -40,18 +42,18 @@ class NetworkStack(Stack):
         public = environment.network.assign_public_ips
         return network.vpc, network.public_subnet if public else network.private_subnet
 
-    def _existing(self, environment: Environment) -> tuple[ec2.IVpc, ec2.ISubnet]:
-        given = environment.network
+    def _existing(self, environment: Environment, vpc_id: str, subnet_id: str) -> tuple[ec2.IVpc, ec2.ISubnet]:
+        route_table_id = environment.network.route_table_id
         vpc = ec2.Vpc.from_vpc_attributes(
-            self, "Network", vpc_id=given.vpc_id, availability_zones=[environment.availability_zone]
+            self, "Network", vpc_id=vpc_id, availability_zones=[environment.availability_zone]
         )
         subnet = ec2.Subnet.from_subnet_attributes(
             self,
             "NodeSubnet",
-            subnet_id=given.subnet_id,
+            subnet_id=subnet_id,
             availability_zone=environment.availability_zone,
-            route_table_id=given.route_table_id,
+            route_table_id=route_table_id,
         )
-        if given.route_table_id:
+        if route_table_id:
             s3_gateway_endpoint(self, vpc=vpc, subnets=[subnet])
         return vpc, subnet

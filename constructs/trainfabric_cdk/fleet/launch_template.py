@@ -45,7 +45,6 @@ class NodeLaunchTemplate(ec2.CfnLaunchTemplate):
         user_data: str,
         tags: Mapping[str, str],
     ) -> None:
-        placement = placement_group and _Launch.PlacementProperty(group_name=placement_group.placement_group_name)
         super().__init__(
             scope,
             id,
@@ -59,7 +58,7 @@ class NodeLaunchTemplate(ec2.CfnLaunchTemplate):
                     _network_interface(interface, subnet, security_group, associate_public_ip)
                     for interface in interfaces
                 ],
-                placement=placement,
+                placement=_placement(placement_group),
                 metadata_options=_metadata_options(),
                 block_device_mappings=[_root_volume()],
                 monitoring=_Launch.MonitoringProperty(enabled=True),
@@ -82,6 +81,10 @@ def _network_interface(
         associate_public_ip_address=True if associate_public_ip else None,
         delete_on_termination=True,
     )
+
+
+def _placement(group: ec2.IPlacementGroup | None) -> ec2.CfnLaunchTemplate.PlacementProperty | None:
+    return _Launch.PlacementProperty(group_name=group.placement_group_name) if group else None
 
 
 def _metadata_options() -> ec2.CfnLaunchTemplate.MetadataOptionsProperty:

@@ -1,0 +1,1 @@
+"""Orchestrators: what starts the ranks of a training run."""

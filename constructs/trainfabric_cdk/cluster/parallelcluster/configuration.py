@@ -1,0 +1,179 @@
+"""The configuration file of AWS ParallelCluster 3.16, as types: pure, without CDK.
+
+Rules follow the validators of aws-parallelcluster 3.16.1 (`pcluster/validators`), which run only once the cluster is
+being created.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from trainfabric_plan.errors import Mistake
+
+_QUEUE_NAME = re.compile(r"[a-z][a-z0-9-]{0,24}")
+_RESERVED_MOUNTS = ("/opt/slurm", "/opt/intel", "/opt/parallelcluster", "/home", "/tmp", "/")
+_SESSION_MANAGER = "arn:{partition}:iam::aws:policy/AmazonSSMManagedInstanceCore"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Queue:
+    """A Slurm queue of equal nodes that starts empty.
+
+    Attributes:
+        name: Lower-case letters, digits and hyphens, at most 25.
+        instance_type: One EC2 type.
+        most_nodes: Most nodes that Slurm starts.
+        capacity: `SPOT` or `ONDEMAND`.
+        max_spot_price: Most US dollars per instance-hour; the on-demand price if `None`.
+        efa: Elastic Fabric Adapter, and with it a cluster placement group.
+    """
+
+    name: str
+    instance_type: str
+    most_nodes: int
+    capacity: Literal["SPOT", "ONDEMAND"]
+    max_spot_price: float | None = None
+    efa: bool = True
+
+    def mistakes(self, where: str) -> Iterator[Mistake]:
+        """Every rule of ParallelCluster that this queue breaks."""
+        if not _QUEUE_NAME.fullmatch(self.name) or self.name == "default":
+            rule = "1 to 25 lower-case letters, digits and hyphens, a letter first, and not default"
+            yield Mistake(where=where, name="queue.name", rule=rule, got=repr(self.name))
+        if self.most_nodes < 1:
+            yield Mistake(where=where, name="queue.most_nodes", rule="at least 1", got=str(self.most_nodes))
+        if self.max_spot_price is not None and self.capacity != "SPOT":
+            remedy = "leave it out, or use capacity SPOT"
+            yield Mistake(
+                where=where,
+                name="queue.max_spot_price",
+                rule="given only for capacity SPOT",
+                got=f"{self.max_spot_price} with {self.capacity}",
+                remedy=remedy,
+            )
+
+    def compute_resource(self) -> dict[str, Any]:
+        """The compute resource of the queue."""
+        resource: dict[str, Any] = {
+            "Name": f"{self.name}-nodes",
+            "InstanceType": self.instance_type,
+            "MinCount": 0,
+            "MaxCount": self.most_nodes,
+            "Efa": {"Enabled": self.efa},
+        }
+        if self.max_spot_price is not None:
+            resource["SpotPrice"] = self.max_spot_price
+        return resource
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClusterConfiguration:
+    """A cluster: a head node on demand, queues that start empty, one existing Lustre file system.
+
+    Attributes:
+        region: AWS region.
+        partition: AWS partition, of the ARNs of managed policies.
+        head_node_instance_type: Type of the head node.
+        subnet_id: The one subnet of all nodes.
+        security_group_id: Group of all nodes beside the one that ParallelCluster makes: lets them reach Lustre.
+        queues: Slurm queues.
+        file_system_id: FSx's id.
+        mount_point: Where the nodes mount it.
+        buckets: Bucket names, and whether the nodes write there.
+        custom_ami: AMI built for the same ParallelCluster release; its own Ubuntu 24.04 image if `None`.
+        tags: Tags of every resource of the cluster.
+    """
+
+    region: str
+    partition: str = "aws"
+    head_node_instance_type: str
+    subnet_id: str
+    security_group_id: str
+    queues: tuple[Queue, ...]
+    file_system_id: str
+    mount_point: str
+    buckets: Mapping[str, bool]
+    custom_ami: str | None = None
+    tags: Mapping[str, str] = field(default_factory=dict)
+
+    def mistakes(self, where: str) -> Iterator[Mistake]:
+        """Every rule of ParallelCluster that this configuration breaks."""
+        if not self.queues:
+            yield Mistake(where=where, name="queues", rule="at least one", got="none")
+        names = [queue.name for queue in self.queues]
+        if len(set(names)) != len(names):
+            yield Mistake(where=where, name="queues", rule="of different names", got=", ".join(names))
+        if self.mount_point in _RESERVED_MOUNTS:
+            rule = f"none of {', '.join(_RESERVED_MOUNTS)}, which ParallelCluster uses"
+            yield Mistake(where=where, name="mount_point", rule=rule, got=self.mount_point)
+        for queue in self.queues:
+            yield from queue.mistakes(where)
+
+    def as_dict(self) -> dict[str, Any]:
+        """What the file would hold."""
+        image: dict[str, Any] = {"Os": "ubuntu2404"}
+        if self.custom_ami:
+            image["CustomAmi"] = self.custom_ami
+        return {
+            "Region": self.region,
+            "Image": image,
+            "HeadNode": {
+                "InstanceType": self.head_node_instance_type,
+                "Networking": {"SubnetId": self.subnet_id, "AdditionalSecurityGroups": [self.security_group_id]},
+                "LocalStorage": {"RootVolume": {"Encrypted": True, "VolumeType": "gp3"}},
+                "Imds": {"Secured": True},
+                "Iam": self._iam(),
+            },
+            "Scheduling": {
+                "Scheduler": "slurm",
+                "SlurmSettings": {
+                    # The provider never stops the fleet before an update, which the default strategy asks for.
+                    "QueueUpdateStrategy": "DRAIN",
+                    # A node that fails takes its job's script along: Slurm puts the job back into the queue.
+                    "CustomSlurmSettings": [{"JobRequeue": 1}],
+                },
+                "SlurmQueues": [self._queue(queue) for queue in self.queues],
+            },
+            "SharedStorage": [
+                {
+                    "Name": "lustre",
+                    "MountDir": self.mount_point,
+                    "StorageType": "FsxLustre",
+                    "FsxLustreSettings": {"FileSystemId": self.file_system_id},
+                }
+            ],
+            "Imds": {"ImdsSupport": "v2.0"},
+            "Monitoring": {"Logs": {"CloudWatch": {"Enabled": True, "RetentionInDays": 30}}},
+            "Tags": [{"Key": key, "Value": value} for key, value in sorted(self.tags.items())],
+        }
+
+    def _iam(self) -> dict[str, Any]:
+        return {
+            "AdditionalIamPolicies": [{"Policy": _SESSION_MANAGER.format(partition=self.partition)}],
+            "S3Access": [{"BucketName": name, "EnableWriteAccess": write} for name, write in self.buckets.items()],
+        }
+
+    def _queue(self, queue: Queue) -> dict[str, Any]:
+        return {
+            "Name": queue.name,
+            "CapacityType": queue.capacity,
+            "Networking": {
+                "SubnetIds": [self.subnet_id],
+                "AdditionalSecurityGroups": [self.security_group_id],
+                "PlacementGroup": {"Enabled": queue.efa},
+            },
+            "ComputeSettings": {"LocalStorage": {"RootVolume": {"Encrypted": True, "VolumeType": "gp3", "Size": 200}}},
+            "ComputeResources": [queue.compute_resource()],
+            "Iam": self._iam(),
+        }
+
+
+def version_mistakes(where: str, version: str) -> Iterator[Mistake]:
+    """Releases before 3.14.1 create Lambda functions on Python 3.9, which Lambda refuses (aws-parallelcluster 7287)."""
+    match = re.fullmatch(r"3\.(\d+)\.(\d+)", version)
+    if not match or (int(match[1]), int(match[2])) < (14, 1):
+        rule = "a release 3.x.y from 3.14.1 on: Lambda refuses the Python of earlier ones"
+        yield Mistake(where=where, name="version", rule=rule, got=version, remedy="use 3.16.1")

@@ -1,0 +1,145 @@
+"""A Slurm cluster as a CloudFormation resource, by ParallelCluster's own provider."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from aws_cdk import CfnOutput, CfnStack, CustomResource, Fn, Stack
+from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_s3 as s3
+from constructs import Construct, IDependable
+
+from trainfabric_cdk.cluster.parallelcluster.configuration import ClusterConfiguration, Queue, version_mistakes
+from trainfabric_cdk.errors import refuse
+from trainfabric_cdk.fleet import Capacity
+from trainfabric_cdk.fleet.checks import checked_instance
+from trainfabric_cdk.network import node_interfaces, refuse_public_addresses
+from trainfabric_plan.contract import Paths, Tag
+from trainfabric_plan.errors import Mistake
+
+DEFAULT_VERSION = "3.16.1"
+
+_TEMPLATE = (
+    "https://${{AWS::Region}}-aws-parallelcluster.s3.${{AWS::Region}}.${{AWS::URLSuffix}}"
+    "/parallelcluster/{version}/templates/custom_resource/cluster.yaml"
+)
+_CLUSTER_NAME = re.compile(r"[a-zA-Z][a-zA-Z0-9-]{0,59}")
+
+
+class ParallelClusterStack(Stack):
+    """A Slurm cluster with a head node on demand and one queue of equal nodes that starts empty.
+
+    The release stands in the cluster's name and in the logical ids: ParallelCluster is not upgraded in place, a new
+    release is a new cluster beside the old one, with the same file system.
+
+    Args:
+        scope: Parent construct.
+        id: Construct id.
+        environment: Name of the environment.
+        vpc: The network.
+        subnet: The one subnet of all nodes, private, with a route out.
+        security_group: An `EfaSecurityGroup`, which also lets the nodes reach Lustre.
+        instance_type: One EC2 type of the catalog.
+        nodes: Most nodes of the queue; the head node comes on top.
+        data_bucket: Training data; nodes read it.
+        checkpoint_bucket: Checkpoints; nodes write it.
+        file_system_id: The Lustre file system.
+        mount_point: Where the nodes mount it.
+        workers: How the nodes of the queue are bought; `Capacity.spot()` if not given.
+        efa: Elastic Fabric Adapter and a cluster placement group for the queue.
+        head_node_instance_type: Type of the head node.
+        version: ParallelCluster release, 3.14.1 or later.
+        custom_ami: AMI built for that release.
+        tags_of_cluster: Tags of every resource of the cluster.
+        depends_on: What must exist before the cluster and outlive it, such as the `LustreLinkedToS3`.
+        stack: Properties of the stack itself.
+
+    Attributes:
+        configuration: The configuration of the cluster.
+        cluster_name: Name of the cluster.
+
+    Raises:
+        PropertyError: With every mistake that ParallelCluster would find only while it creates the cluster.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        environment: str,
+        vpc: ec2.IVpc,
+        subnet: ec2.ISubnet,
+        security_group: ec2.ISecurityGroup,
+        instance_type: str,
+        nodes: int,
+        data_bucket: s3.IBucket,
+        checkpoint_bucket: s3.IBucket,
+        file_system_id: str,
+        mount_point: str = Paths.LUSTRE,
+        workers: Capacity | None = None,
+        efa: bool = True,
+        head_node_instance_type: str = "m7i.2xlarge",
+        version: str = DEFAULT_VERSION,
+        custom_ami: str | None = None,
+        tags_of_cluster: Mapping[str, str] | None = None,
+        depends_on: Sequence[IDependable] = (),
+        **stack: Any,
+    ) -> None:
+        super().__init__(scope, id, **stack)
+        instance = checked_instance(self, instance_type, efa=efa)
+        interfaces = node_interfaces(instance, efa=efa)
+        refuse_public_addresses(self, interfaces=len(interfaces), vpc=vpc, subnet=subnet, associate_public_ip=False)
+        self.configuration = ClusterConfiguration(
+            region=self.region,
+            partition=self.partition,
+            head_node_instance_type=head_node_instance_type,
+            subnet_id=subnet.subnet_id,
+            security_group_id=security_group.security_group_id,
+            queues=(_queue(instance.name, nodes, workers or Capacity.spot(), efa),),
+            file_system_id=file_system_id,
+            mount_point=mount_point,
+            buckets={data_bucket.bucket_name: False, checkpoint_bucket.bucket_name: True},
+            custom_ami=custom_ami,
+            tags={**(tags_of_cluster or {}), Tag.ENVIRONMENT: environment},
+        )
+        self.cluster_name = f"{environment}-{version.replace('.', '-')}"
+        refuse(self._mistakes(version))
+        self._cluster(version, (subnet.internet_connectivity_established, security_group, *depends_on))
+
+    def _mistakes(self, version: str) -> Iterator[Mistake]:
+        where = self.node.path
+        yield from version_mistakes(where, version)
+        yield from self.configuration.mistakes(where)
+        if not _CLUSTER_NAME.fullmatch(self.cluster_name):
+            rule = "such that environment and version make at most 60 letters, digits and hyphens, a letter first"
+            yield Mistake(where=where, name="environment", rule=rule, got=self.cluster_name)
+
+    def _cluster(self, version: str, depends_on: Sequence[IDependable]) -> None:
+        release = version.replace(".", "")
+        provider = CfnStack(self, f"Provider{release}", template_url=Fn.sub(_TEMPLATE.format(version=version)))
+        # No service_timeout: CDK writes it as a property, which the provider hands on as an unknown argument and fails.
+        cluster = CustomResource(
+            self,
+            f"Cluster{release}",
+            resource_type="Custom::PclusterCluster",
+            service_token=provider.get_att("Outputs.ServiceToken").to_string(),
+            properties={"ClusterName": self.cluster_name, "ClusterConfiguration": self.configuration.as_dict()},
+        )
+        # Routes, rules and the file system's link are not referenced, yet nodes need them until they are gone.
+        cluster.node.add_dependency(*depends_on)
+        CfnOutput(self, "ClusterName", value=self.cluster_name)
+        CfnOutput(self, "ProviderLogGroup", value=provider.get_att("Outputs.LogGroupArn").to_string())
+
+
+def _queue(instance_type: str, nodes: int, workers: Capacity, efa: bool) -> Queue:
+    return Queue(
+        name="train",
+        instance_type=instance_type,
+        most_nodes=nodes,
+        capacity="SPOT" if workers.is_spot else "ONDEMAND",
+        max_spot_price=workers.max_price,
+        efa=efa,
+    )
