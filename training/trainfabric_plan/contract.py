@@ -54,6 +54,8 @@ class NodeVariable:
     LUSTRE_MOUNT_POINT = "TRAINFABRIC_LUSTRE_MOUNT_POINT"
     RENDEZVOUS_PORT = "TRAINFABRIC_RENDEZVOUS_PORT"
     STATE_DIRECTORY = "TRAINFABRIC_STATE_DIRECTORY"
+    TRAINER_MARK = "TRAINFABRIC_TRAINER_MARK"
+    """Set by the agent for a trainer and all that it starts, to find them again."""
 
 
 class Paths:

@@ -73,10 +73,14 @@ class Rendezvous(Strict):
     port: Annotated[int, Field(ge=1, le=65535)]
 
 
+StopReason = Literal["asked", "interrupted", "failed"]
+"""Somebody asked; a node is being taken away; a node's trainer failed."""
+
+
 class StopRequest(Strict):
     """Asks all nodes of a run to end it: with a checkpoint, unless it failed already."""
 
-    reason: Literal["asked", "interrupted", "failed"]
+    reason: StopReason
     detail: str = ""
     requested: AwareDatetime
 

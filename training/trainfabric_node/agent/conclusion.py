@@ -1,0 +1,46 @@
+"""The end of a run, which the coordinator brings about for all."""
+
+from __future__ import annotations
+
+import time
+
+from trainfabric_node.agent.host import Host, attempt
+from trainfabric_node.jobs.ledger import RunRecords
+from trainfabric_node.jobs.records import JobSpec, NodeState, NodeStatus, Outcome, now
+
+
+def conclude(host: Host, spec: JobSpec) -> None:
+    """Waits for the other nodes' end, releases all nodes, says how the run ended and frees the environment.
+
+    In this order: whoever sees the outcome may start the next run at once, and its nodes must not be released then.
+    Nothing happens if the environment is not this run's any more.
+    """
+    records = host.ledger.run(spec.job, spec.run)
+    nodes = _await_peers(host, records)
+    holder = attempt(host.ledger.current)
+    if holder is None or holder.nonce != spec.nonce:
+        return
+    attempt(host.release_nodes)
+    attempt(lambda: records.conclude(_outcome(records, nodes)))
+    attempt(lambda: host.ledger.release(spec))
+
+
+def _await_peers(host: Host, records: RunRecords) -> list[NodeStatus]:
+    deadline = time.monotonic() + host.patience.peers_s
+    while True:
+        nodes = attempt(records.nodes) or []
+        if (nodes and all(node.state.ended for node in nodes)) or time.monotonic() > deadline:
+            return nodes
+        time.sleep(host.patience.poll_s)
+
+
+def _outcome(records: RunRecords, nodes: list[NodeStatus]) -> Outcome:
+    failed = sorted((node for node in nodes if node.state is NodeState.FAILED), key=lambda node: node.updated)
+    result, stop = records.result(), records.stop_request()
+    step = result.step if result else None
+    if failed:
+        return Outcome(state="failed", step=step, detail=f"{failed[0].instance_id}: {failed[0].detail}", ended=now())
+    why = f"{stop.reason} {stop.detail}".strip() if stop else ""
+    if result is None:
+        return Outcome(state="stopped", detail=why or "before training began", ended=now())
+    return Outcome(state=result.status, step=step, detail=why if result.status == "stopped" else "", ended=now())

@@ -1,0 +1,85 @@
+"""What a node is told by its environment; the one place of the package that reads environment variables."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from trainfabric_plan.contract import RENDEZVOUS_PORT, NodeVariable, Paths, Role
+from trainfabric_plan.errors import InvalidInput, Mistake
+
+METADATA_ENDPOINT_VARIABLE = "AWS_EC2_METADATA_SERVICE_ENDPOINT"
+"""AWS's own variable; the SDKs honour it as well."""
+
+_METADATA_ENDPOINT = "http://169.254.169.254"
+_REMEDY = f"correct {Paths.NODE_ENVIRONMENT}, which the user data writes"
+
+
+@dataclass(frozen=True, kw_only=True)
+class NodeSettings:
+    """What the agent needs to know; everything else it reads from the job.
+
+    Attributes:
+        environment: Name of the deployed environment.
+        role: What this node is in the fleet.
+        region: AWS region.
+        checkpoint_bucket: Bucket of the job records and checkpoints.
+        rendezvous_port: TCP port of the rendezvous on the coordinator.
+        state: Directory for runs, logs and caches.
+        metadata_endpoint: Address of the instance metadata service.
+    """
+
+    environment: str
+    role: Role
+    region: str
+    checkpoint_bucket: str
+    rendezvous_port: int
+    state: Path
+    metadata_endpoint: str
+
+
+def read_settings(variables: Mapping[str, str] | None = None) -> NodeSettings:
+    """The settings in these variables, by default those of the process.
+
+    Raises:
+        InvalidInput: With every variable that is missing or wrong.
+    """
+    given = os.environ if variables is None else variables
+    mistakes = [*_missing(given), *_wrong(given)]
+    if mistakes:
+        raise InvalidInput(mistakes)
+    return NodeSettings(
+        environment=given[NodeVariable.ENVIRONMENT],
+        role=Role(given[NodeVariable.ROLE]),
+        region=given[NodeVariable.REGION],
+        checkpoint_bucket=given[NodeVariable.CHECKPOINT_BUCKET],
+        rendezvous_port=int(given.get(NodeVariable.RENDEZVOUS_PORT) or RENDEZVOUS_PORT),
+        state=Path(given.get(NodeVariable.STATE_DIRECTORY) or Paths.STATE),
+        metadata_endpoint=given.get(METADATA_ENDPOINT_VARIABLE) or _METADATA_ENDPOINT,
+    )
+
+
+def inherited_variables() -> dict[str, str]:
+    """The variables that the trainer inherits from the agent."""
+    return dict(os.environ)
+
+
+def _missing(given: Mapping[str, str]) -> list[Mistake]:
+    needed = (NodeVariable.ENVIRONMENT, NodeVariable.ROLE, NodeVariable.REGION, NodeVariable.CHECKPOINT_BUCKET)
+    return [_mistake(name, "given", "nothing") for name in needed if not given.get(name)]
+
+
+def _wrong(given: Mapping[str, str]) -> list[Mistake]:
+    found, role = [], given.get(NodeVariable.ROLE)
+    if role and role not in tuple(Role):
+        found.append(_mistake(NodeVariable.ROLE, f"one of {', '.join(Role)}", role))
+    port = given.get(NodeVariable.RENDEZVOUS_PORT)
+    if port and not (port.isdecimal() and 0 < int(port) < 65536):
+        found.append(_mistake(NodeVariable.RENDEZVOUS_PORT, "a port from 1 to 65535", port))
+    return found
+
+
+def _mistake(name: str, rule: str, got: str) -> Mistake:
+    return Mistake(where="node settings", name=name, rule=rule, got=got, remedy=_REMEDY)
