@@ -10,8 +10,12 @@ from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_s3_assets as assets
 from constructs import Construct
 
-from trainfabric_cdk.acknowledge import acknowledge
+from trainfabric_cdk.acknowledge import acknowledge, acknowledge_wildcard, in_words, objects_as_seen_from
 from trainfabric_plan import contract
+
+_READ = ("s3:GetObject",)
+_WRITE = ("s3:GetObject", "s3:PutObject", "s3:DeleteObject", "s3:AbortMultipartUpload")
+_SCALE = ("autoscaling:SetDesiredCapacity", "autoscaling:UpdateAutoScalingGroup")
 
 
 class NodeRole(iam.Role):
@@ -27,39 +31,41 @@ class NodeRole(iam.Role):
         data_bucket: s3.IBucket,
         checkpoint_bucket: s3.IBucket,
     ) -> None:
+        session_manager = iam.ManagedPolicy.from_aws_managed_policy_name("AmazonSSMManagedInstanceCore")
         super().__init__(
             scope,
             id,
             assumed_by=iam.ServicePrincipal("ec2.amazonaws.com"),
             description=f"Nodes of the training environment {environment}",
-            managed_policies=[iam.ManagedPolicy.from_aws_managed_policy_name("AmazonSSMManagedInstanceCore")],
+            managed_policies=[session_manager],
         )
         acknowledge(
             self,
-            f"AwsSolutions-IAM4[Policy::arn:{Stack.of(self).partition}:iam::aws:policy/AmazonSSMManagedInstanceCore]",
+            f"AwsSolutions-IAM4[Policy::{in_words(self, session_manager.managed_policy_arn)}]",
             "Session Manager instead of SSH keys and open ports; AWS keeps its policy up to date",
         )
-        self._allow(["s3:GetObject"], [asset.bucket.arn_for_objects(asset.s3_object_key)])
+        self._allow(_READ, [asset.bucket.arn_for_objects(asset.s3_object_key)])
         self._allow(["s3:ListBucket"], [data_bucket.bucket_arn, checkpoint_bucket.bucket_arn])
-        self._allow(["s3:GetObject"], [data_bucket.arn_for_objects("*")])
-        self._allow(
-            ["s3:GetObject", "s3:PutObject", "s3:DeleteObject", "s3:AbortMultipartUpload"],
-            [checkpoint_bucket.arn_for_objects("*")],
-        )
+        self._allow_objects(_READ, data_bucket, "Nodes read all of the training data")
+        self._allow_objects(_WRITE, checkpoint_bucket, "Nodes write and retire checkpoints of every job")
         self._allow(["ssm:GetParameter"], self._parameters(environment))
         self._allow_metrics()
 
     def allow_scaling(self, group_names: Sequence[str]) -> None:
         """Let the coordinator scale these Auto Scaling groups: to zero when its job ends, so that nobody is billed."""
         stack = Stack.of(self)
-        groups = [
-            f"arn:{stack.partition}:autoscaling:{stack.region}:{stack.account}:autoScalingGroup:*:autoScalingGroupName/{name}"
-            for name in group_names
-        ]
-        self._allow(["autoscaling:SetDesiredCapacity", "autoscaling:UpdateAutoScalingGroup"], groups)
+        arn = f"arn:{stack.partition}:autoscaling:{stack.region}:{stack.account}:autoScalingGroup"
+        groups = [f"{arn}:*:autoScalingGroupName/{name}" for name in group_names]
+        self._allow(_SCALE, groups)
+        for group in groups:
+            acknowledge_wildcard(self, group, "AWS chooses the number before the group's name")
 
     def _allow(self, actions: Sequence[str], resources: Sequence[str]) -> None:
         self.add_to_policy(iam.PolicyStatement(actions=list(actions), resources=list(resources)))
+
+    def _allow_objects(self, actions: Sequence[str], bucket: s3.IBucket, reason: str) -> None:
+        self._allow(actions, [bucket.arn_for_objects("*")])
+        acknowledge_wildcard(self, objects_as_seen_from(self, bucket), reason)
 
     def _parameters(self, environment: str) -> list[str]:
         names = (contract.environment_parameter(environment), contract.plan_parameter(environment))
@@ -72,7 +78,8 @@ class NodeRole(iam.Role):
         self.add_to_policy(
             iam.PolicyStatement(
                 actions=["cloudwatch:PutMetricData"],
-                resources=["*"],  # The action knows no resources; the namespace is its only bound.
+                resources=["*"],
                 conditions={"StringEquals": {"cloudwatch:namespace": contract.METRIC_NAMESPACE}},
             )
         )
+        acknowledge_wildcard(self, "*", "PutMetricData knows no resources; the condition on the namespace bounds it")
