@@ -1,0 +1,88 @@
+"""Reads templates: which resources refer to which, and what their properties are once every intrinsic is resolved."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from moto.cloudformation import parsing
+from moto.cloudformation.exceptions import ValidationError
+
+from sandbox.aws.schema import schema_problems
+
+SUBSTITUTION = re.compile(r"\$\{([^!}.]+)[^}]*\}")
+Resources = Mapping[str, Mapping[str, Any]]
+
+
+def unknown_types(resources: Resources) -> list[str]:
+    """`Type (LogicalId)` of every resource that neither moto nor the sandbox can make.
+
+    Custom resources are among them: moto would wait for a Lambda function in a container that never answers.
+    """
+    known = parsing.get_model_map()
+    return [f"{item.get('Type')} ({name})" for name, item in resources.items() if item.get("Type") not in known]
+
+
+def refuse_unknown_types(template: Mapping[str, Any]) -> None:
+    """Answer 400 ValidationError, as CloudFormation does for a type that it does not know."""
+    unknown = unknown_types(template.get("Resources", {}))
+    if unknown:
+        raise ValidationError(
+            message=f"Template format error: Unrecognized resource types: {', '.join(unknown)}; "
+            "neither moto nor the sandbox can make them; add a model to sandbox/aws/models"
+        )
+
+
+def dependency_order(resources: Resources) -> list[str]:
+    """Logical ids, every one after those that it refers to or depends on."""
+    order: dict[str, None] = {}
+
+    def visit(name: str, above: frozenset[str]) -> None:
+        if name in order:
+            return
+        if name in above:
+            raise ValidationError(message=f"Circular dependency between resources: [{', '.join(sorted(above))}]")
+        for other in references(resources[name]):
+            if other in resources and other != name:
+                visit(other, above | {name})
+        order[name] = None
+
+    for name in resources:
+        visit(name, frozenset())
+    return list(order)
+
+
+def references(value: Any) -> Iterator[str]:
+    """Every name that Ref, Fn::GetAtt, Fn::Sub or DependsOn mentions, pseudo parameters among them."""
+    if isinstance(value, Mapping):
+        for key, item in value.items():
+            yield from _reference(key, item)
+            yield from references(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from references(item)
+
+
+def _reference(key: str, item: Any) -> Iterator[str]:
+    if key in ("Ref", "DependsOn") and isinstance(item, str):
+        yield item
+    elif key == "DependsOn":
+        yield from item
+    elif key == "Fn::GetAtt":
+        yield item[0] if isinstance(item, list) else item.split(".")[0]
+    elif key == "Fn::Sub":
+        yield from SUBSTITUTION.findall(item[0] if isinstance(item, list) else item)
+
+
+def resolved(resource: Mapping[str, Any], resource_map: Any) -> dict[str, Any]:
+    """The properties of a resource with every intrinsic resolved; resources that they name are created on the way."""
+    properties: dict[str, Any] = parsing.clean_json(resource.get("Properties", {}), resource_map)
+    return properties
+
+
+def refuse_bad_properties(resource_type: str, properties: Mapping[str, Any]) -> None:
+    """Fail with 400 ValidationError if resolved properties break the CloudFormation schema of their type."""
+    problems = list(schema_problems(resource_type, properties))
+    if problems:
+        raise ValidationError(message="; ".join(problems))
