@@ -48,6 +48,9 @@ class NodeLaunchTemplate(ec2.CfnLaunchTemplate):
         super().__init__(
             scope,
             id,
+            tag_specifications=[
+                _Launch.LaunchTemplateTagSpecificationProperty(resource_type="launch-template", tags=_tags(tags))
+            ],
             launch_template_data=_Launch.LaunchTemplateDataProperty(
                 instance_type=instance_type,
                 image_id=image_id,
@@ -101,8 +104,11 @@ def _root_volume() -> ec2.CfnLaunchTemplate.BlockDeviceMappingProperty:
 
 
 def _tag_specifications(tags: Mapping[str, str]) -> list[ec2.CfnLaunchTemplate.TagSpecificationProperty]:
-    listed = [CfnTag(key=key, value=value) for key, value in sorted(tags.items())]
     return [
-        _Launch.TagSpecificationProperty(resource_type=kind, tags=listed)
+        _Launch.TagSpecificationProperty(resource_type=kind, tags=_tags(tags))
         for kind in ("instance", "volume", "network-interface")
     ]
+
+
+def _tags(tags: Mapping[str, str]) -> list[CfnTag]:
+    return [CfnTag(key=key, value=value) for key, value in sorted(tags.items())]

@@ -10,9 +10,12 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_logs as logs
 from constructs import Construct
 
+from trainfabric_cdk.acknowledge import acknowledge
 from trainfabric_cdk.errors import is_known, property_error
 
 DEFAULT_CIDR = "10.20.0.0/16"
+
+_ONE_ZONE = "EFA, the placement group and Lustre live in one zone, and the environment says which"
 
 
 class TrainingVpc(Construct):
@@ -46,6 +49,8 @@ class TrainingVpc(Construct):
             public_subnet_ids=[self.public_subnet.subnet_id],
             public_subnet_route_table_ids=[self.public_subnet.route_table.route_table_id],
         )
+        for subnet in (self.public_subnet, self.private_subnet):
+            acknowledge(subnet, "CloudFormation-Validate::W3010", _ONE_ZONE)
         s3_gateway_endpoint(self, vpc=self.vpc, subnets=[self.private_subnet, self.public_subnet])
         self._flow_logs()
 
