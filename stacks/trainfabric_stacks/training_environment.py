@@ -17,14 +17,14 @@ from trainfabric_stacks.observability_stack import ObservabilityStack
 from trainfabric_stacks.storage_stack import StorageStack
 
 
-class TrainingEnvironment(Construct):
-    """Network, storage, nodes and dashboard of an environment file.
+class TrainingEnvironment:
+    """Network, storage, nodes and dashboard of an environment, as stacks `<name>-Network`, `<name>-Storage` and so on.
 
-    Not a `Stage`: `cdk deploy --all` takes the stacks of the app and leaves those of its stages alone.
+    The stacks are those of the app itself: `cdk deploy --all` would leave the stacks of a `Stage` alone.
 
     Args:
         scope: The app.
-        environment: The environment; its name becomes the construct id and prefixes every stack.
+        environment: The environment; its name prefixes every stack.
 
     Attributes:
         network: VPC and security group.
@@ -32,49 +32,51 @@ class TrainingEnvironment(Construct):
         fleet: The nodes, or `None` if the orchestrator is a cluster.
         cluster: The Slurm cluster, or `None` if the orchestrator is a fleet.
         observability: The dashboard.
+        stacks: All of them, in the order of their deployment.
+
+    Raises:
+        PropertyError: If a stack could not work.
+        InvalidInput: If no layout of the recipe fits the nodes.
     """
 
     def __init__(self, scope: Construct, environment: Environment) -> None:
-        super().__init__(scope, environment.name)
-        self._environment = environment
-        self.network = NetworkStack(self, "Network", environment=environment, **self._stack("network"))
+        self._scope, self._environment = scope, environment
+        self.network = NetworkStack(scope, self._id("Network"), environment=environment, **self._stack("network"))
         self.storage = StorageStack(
-            self, "Storage", environment=environment, network=self.network, **self._stack("storage")
+            scope, self._id("Storage"), environment=environment, network=self.network, **self._stack("storage")
         )
-        self.fleet: FleetStack | None = None
-        self.cluster: ParallelClusterStack | None = None
-        if environment.orchestrator == "fleet":
-            self.fleet = self._fleet()
-        else:
-            self.cluster = self._cluster()
-        groups = self.fleet.fleet.groups.items() if self.fleet else ()
+        on_slurm = environment.orchestrator == "parallelcluster"
+        self.fleet = None if on_slurm else self._fleet()
+        self.cluster = self._cluster() if on_slurm else None
+        groups = self.fleet.fleet.groups if self.fleet else {}
         self.observability = ObservabilityStack(
-            self,
-            "Observability",
+            scope,
+            self._id("Observability"),
             environment=environment,
             storage=self.storage,
-            groups={role.value: group.ref for role, group in groups},
+            groups={role.value: group.ref for role, group in groups.items()},
             **self._stack("observability"),
         )
-        for key, value in {**environment.tags, Tag.ENVIRONMENT: environment.name}.items():
-            cdk.Tags.of(self).add(key, value)
+        nodes = self.fleet or self.cluster
+        self.stacks = [stack for stack in (self.network, self.storage, nodes, self.observability) if stack]
+        self._tag()
 
     def _fleet(self) -> FleetStack:
         return FleetStack(
-            self,
-            "Fleet",
+            self._scope,
+            self._id("Fleet"),
             environment=self._environment,
             network=self.network,
             storage=self.storage,
-            **self._stack("fleet"),
+            **self._stack("nodes"),
         )
 
     def _cluster(self) -> ParallelClusterStack:
         environment = self._environment
         make_plan(environment)  # Refuses what no layout fits, before anything is deployed.
         return ParallelClusterStack(
-            self,
-            "Cluster",
+            self._scope,
+            self._id("Cluster"),
             environment=environment.name,
             vpc=self.network.vpc,
             subnet=self.network.node_subnet,
@@ -90,18 +92,25 @@ class TrainingEnvironment(Construct):
             head_node_instance_type=environment.parallelcluster.head_node_instance_type,
             version=environment.parallelcluster.version,
             custom_ami=environment.fleet.ami_id,
-            tags_of_cluster=environment.tags,
+            cluster_tags=environment.tags,
             depends_on=[self.storage.lustre],
-            **self._stack("cluster"),
+            **self._stack("Slurm cluster"),
         )
+
+    def _id(self, part: str) -> str:
+        return f"{self._environment.name}-{part}"
 
     def _stack(self, part: str) -> dict[str, Any]:
         environment = self._environment
         return {
-            "stack_name": f"{environment.name}-{part}",
             "description": f"Training environment {environment.name}: {part}",
             "env": cdk.Environment(account=environment.account, region=environment.region),
-            # The rule's parameter breaks direct updates on an embedded AWS, and `cdk bootstrap` checks it anyway.
+            # The rule's parameter breaks direct updates on an embedded AWS, and deploys fail without bootstrap anyway.
             "synthesizer": cdk.DefaultStackSynthesizer(generate_bootstrap_version_rule=False),
             "analytics_reporting": False,
         }
+
+    def _tag(self) -> None:
+        for stack in self.stacks:
+            for key, value in {**self._environment.tags, Tag.ENVIRONMENT: self._environment.name}.items():
+                cdk.Tags.of(stack).add(key, value)

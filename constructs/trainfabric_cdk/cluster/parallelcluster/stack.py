@@ -52,7 +52,7 @@ class ParallelClusterStack(Stack):
         head_node_instance_type: Type of the head node.
         version: ParallelCluster release, 3.14.1 or later.
         custom_ami: AMI built for that release.
-        tags_of_cluster: Tags of every resource of the cluster.
+        cluster_tags: Tags of every resource of the cluster.
         depends_on: What must exist before the cluster and outlive it, such as the `LustreLinkedToS3`.
         stack: Properties of the stack itself.
 
@@ -84,7 +84,7 @@ class ParallelClusterStack(Stack):
         head_node_instance_type: str = "m7i.2xlarge",
         version: str = DEFAULT_VERSION,
         custom_ami: str | None = None,
-        tags_of_cluster: Mapping[str, str] | None = None,
+        cluster_tags: Mapping[str, str] | None = None,
         depends_on: Sequence[IDependable] = (),
         **stack: Any,
     ) -> None:
@@ -103,7 +103,7 @@ class ParallelClusterStack(Stack):
             mount_point=mount_point,
             buckets={data_bucket.bucket_name: False, checkpoint_bucket.bucket_name: True},
             custom_ami=custom_ami,
-            tags={**(tags_of_cluster or {}), Tag.ENVIRONMENT: environment},
+            tags={**(cluster_tags or {}), Tag.ENVIRONMENT: environment},
         )
         self.cluster_name = f"{environment}-{version.replace('.', '-')}"
         refuse(self._mistakes(version))
