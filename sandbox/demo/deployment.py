@@ -9,7 +9,7 @@ from typing import Any
 
 import boto3
 
-from trainfabric_plan.contract import Tag, checkpoint_prefix, environment_parameter
+from trainfabric_plan.contract import checkpoint_prefix, environment_parameter
 from trainfabric_plan.deployed import DeployedEnvironment
 
 
@@ -60,34 +60,32 @@ def read_back(aws: EmbeddedAws, deployed: DeployedEnvironment, job: str, prefix:
 
 
 def _interfaces(aws: EmbeddedAws, deployed: DeployedEnvironment) -> list[dict[str, Any]]:
-    group = deployed.worker_group or deployed.coordinator_group
-    found = aws.client("autoscaling").describe_auto_scaling_groups(AutoScalingGroupNames=[group])
-    template = found["AutoScalingGroups"][0]["LaunchTemplate"]
-    ec2 = aws.client("ec2")
-    versions = ec2.describe_launch_template_versions(
-        LaunchTemplateId=template["LaunchTemplateId"], Versions=[template.get("Version", "$Latest")]
-    )
-    data = versions["LaunchTemplateVersions"][0]["LaunchTemplateData"]
+    data = launch_template_data(aws, deployed.worker_group or deployed.coordinator_group)
     return [
         {"card": int(i.get("NetworkCardIndex", 0)), "device": int(i["DeviceIndex"]), "type": i["InterfaceType"]}
         for i in data["NetworkInterfaces"]
     ]
 
 
-def running_instances(aws: EmbeddedAws, environment: str) -> list[dict[str, str]]:
-    """Instances of the environment that run now, with their role and how they were bought."""
-    filters = [
-        {"Name": f"tag:{Tag.ENVIRONMENT}", "Values": [environment]},
-        {"Name": "instance-state-name", "Values": ["running"]},
-    ]
-    reservations = aws.client("ec2").describe_instances(Filters=filters)["Reservations"]
-    return [
-        {
-            "id": i["InstanceId"],
-            "type": i["InstanceType"],
-            "role": next((t["Value"] for t in i.get("Tags", []) if t["Key"] == Tag.ROLE), ""),
-            "market": i.get("InstanceLifecycle", "on-demand"),
-        }
-        for r in reservations
-        for i in r["Instances"]
-    ]
+def launch_template_data(aws: EmbeddedAws, group: str) -> dict[str, Any]:
+    """What the launch template of an Auto Scaling group says, in the version that the group launches."""
+    found = aws.client("autoscaling").describe_auto_scaling_groups(AutoScalingGroupNames=[group])
+    template = found["AutoScalingGroups"][0]["LaunchTemplate"]
+    versions = aws.client("ec2").describe_launch_template_versions(
+        LaunchTemplateId=template["LaunchTemplateId"], Versions=[template.get("Version", "$Latest")]
+    )
+    data: dict[str, Any] = versions["LaunchTemplateVersions"][0]["LaunchTemplateData"]
+    return data
+
+
+def running_nodes(aws: EmbeddedAws, deployed: DeployedEnvironment) -> list[str]:
+    """The nodes that Auto Scaling runs now, in words such as `3 spot workers`."""
+    groups = {"coordinator": deployed.coordinator_group, "worker": deployed.worker_group}
+    words = []
+    for role, group in groups.items():
+        if group is not None:
+            found = aws.client("autoscaling").describe_auto_scaling_groups(AutoScalingGroupNames=[group])
+            count = len(found["AutoScalingGroups"][0]["Instances"])
+            market = launch_template_data(aws, group).get("InstanceMarketOptions", {}).get("MarketType", "on-demand")
+            words.append(f"{count} {market} {role}{'' if count == 1 else 's'}")
+    return words

@@ -51,7 +51,7 @@ def page(report: dict[str, Any], files: DemoFiles, loss_svg: str) -> str:
             "<!doctype html><html lang='en'><meta charset='utf-8'><title>trainfabric demo</title>",
             f"<style>{_STYLE}</style>",
             f"<h1>trainfabric demo: {escape(report['environment'])}</h1>",
-            "<p class='lead'>One environment, deployed with the CDK on an embedded AWS, and a corpus trained in it.</p>",
+            "<p class='lead'>An environment, deployed with the CDK on an embedded AWS, and a corpus trained in it.</p>",
             "<div class='cards'>",
             *(f"<div class='card'><b>{escape(value)}</b><span>{escape(label)}</span></div>" for value, label in cards),
             "</div>",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -10,12 +11,21 @@ from pathlib import Path
 from rich.console import Console
 
 from sandbox.demo.commands import Commands, DemoFailed
-from sandbox.demo.deployment import EmbeddedAws, deployed_environment, read_back, running_instances
+from sandbox.demo.deployment import EmbeddedAws, deployed_environment, read_back, running_nodes
 from sandbox.demo.narrator import Narrator
 from sandbox.demo.report import CORPUS_FILE, DEPLOYMENT_FILE, REFERENCE_STEPS_FILE, SECONDS_FILE
 from sandbox.demo.training import DemoJob
 from sandbox.processes import Children, local_environment
-from sandbox.services import ACCESS_KEY, ACCOUNT, SECRET_KEY, embedded_aws, mirror_buckets, seaweedfs
+from sandbox.services import (
+    ACCESS_KEY,
+    ACCOUNT,
+    SECRET_KEY,
+    aws_variables,
+    cdk_variables,
+    embedded_aws,
+    mirror_buckets,
+    seaweedfs,
+)
 from trainfabric_plan.contract import DATA_PREFIX, EVENTS_FILE, STEPS_FILE
 from trainfabric_plan.deployed import DeployedEnvironment
 from trainfabric_plan.environment import Environment
@@ -32,12 +42,13 @@ def run_demo(root: Path, build: Path, environment_file: Path, console: Console) 
     environment = read_environment(environment_file)
     narrator = Narrator(console, PHASES)
     with Children() as children:
-        commands = Commands(root=root, logs=build / "logs", children=children, environment=local_environment())
+        variables = local_environment(**cdk_variables(), PATH=f"{Path(sys.executable).parent}:{os.environ['PATH']}")
+        commands = Commands(root=root, logs=build / "logs", children=children, environment=variables)
         with narrator.phase("synth", f"synthesise {environment_file.relative_to(root)}"):
             _synthesise(commands, build, environment_file)
         with narrator.phase("start", "start the embedded AWS (moto) and SeaweedFS as S3"):
             aws = _start_services(children, build, environment.region)
-        commands = replace(commands, environment=local_environment(**_aws_variables(aws)))
+        commands = replace(commands, environment={**variables, **aws_variables(aws.endpoint)})
         with narrator.phase("deploy", "cdk bootstrap and cdk deploy --all"):
             deployed = _deploy(commands, aws, build, environment, narrator)
         # the CDK keeps its assets and templates in moto's S3; from here on S3 is what the nodes use
@@ -68,32 +79,14 @@ def _start_services(children: Children, build: Path, region: str) -> EmbeddedAws
     )
 
 
-def _aws_variables(aws: EmbeddedAws) -> dict[str, str]:
-    return {
-        "AWS_ENDPOINT_URL": aws.endpoint,
-        "AWS_ACCESS_KEY_ID": aws.access_key,
-        "AWS_SECRET_ACCESS_KEY": aws.secret_key,
-        "AWS_REGION": aws.region,
-        "AWS_DEFAULT_REGION": aws.region,
-        "AWS_EC2_METADATA_DISABLED": "true",
-    }
-
-
 def _deploy(
     commands: Commands, aws: EmbeddedAws, build: Path, environment: Environment, narrator: Narrator
 ) -> DeployedEnvironment:
-    commands.cdk("bootstrap", "bootstrap", "--no-notices", f"aws://{ACCOUNT}/{environment.region}")
-    app = (
-        "--app",
-        str(build / "cdk.out"),
-        "--all",
-        "--method=direct",
-        "--require-approval",
-        "never",
-        "--no-notices",
-        "--ci",
-    )
-    commands.cdk("deploy", "deploy", *app)
+    assembly = str(build / "cdk.out")
+    where = f"aws://{ACCOUNT}/{environment.region}"
+    commands.cdk("bootstrap", "bootstrap", "--app", assembly, "--no-notices", where)
+    how = ["--method=direct", "--require-approval", "never", "--no-notices", "--ci"]
+    commands.cdk("deploy", "deploy", "--app", assembly, "--all", *how)
     deployed = deployed_environment(aws, environment.name)
     found = read_back(aws, deployed, "demo", f"{environment.name}-")
     unfinished = [s for s in found["stacks"] if s["status"] != "CREATE_COMPLETE"]
@@ -127,12 +120,12 @@ def _train(
     deployed: DeployedEnvironment,
 ) -> None:
     steps = recipe(environment.training.recipe).steps
-    job = DemoJob(commands, narrator, aws, deployed, ["--environment", str(environment_file)])
     nodes = ("nodes", "--environment", environment.name, "--state", str(build / "nodes"))
-    commands.start("nodes", [sys.executable, "-m", "sandbox", *nodes])
+    runner = commands.start("nodes", [sys.executable, "-m", "sandbox", *nodes])
+    job = DemoJob(commands, aws, deployed, runner, ["--environment", str(environment_file)])
     with narrator.steps(steps) as bar:
         job.start(resume=False)
-        _say_instances(narrator, aws, environment)
+        narrator.say("nodes: " + ", ".join(running_nodes(aws, deployed)))
         job.wait_for_step(1, STOP_AFTER_STEP, bar)
         job.stop()
         narrator.say(f"stopped: {job.lines(1, EVENTS_FILE)[-1]}")
@@ -142,11 +135,6 @@ def _train(
     done, events = job.telemetry(2)
     for name, lines in ((STEPS_FILE, done), (EVENTS_FILE, events)):
         (build / name).write_text("".join(json.dumps(line) + "\n" for line in lines))
-
-
-def _say_instances(narrator: Narrator, aws: EmbeddedAws, environment: Environment) -> None:
-    found = running_instances(aws, environment.name)
-    narrator.say("nodes: " + ", ".join(sorted(f"{i['role']} ({i['market']})" for i in found)))
 
 
 def _train_reference(commands: Commands, build: Path, environment: Environment, data: str) -> None:

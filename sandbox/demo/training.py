@@ -10,7 +10,8 @@ from botocore.exceptions import ClientError
 
 from sandbox.demo.commands import Commands, DemoFailed
 from sandbox.demo.deployment import EmbeddedAws
-from sandbox.demo.narrator import Narrator, StepBar
+from sandbox.demo.narrator import StepBar
+from sandbox.processes import Child
 from trainfabric_plan.contract import EVENTS_FILE, STEPS_FILE, run_prefix
 from trainfabric_plan.deployed import DeployedEnvironment
 
@@ -23,17 +24,11 @@ class DemoJob:
     """One job of the deployed environment, driven with the command line as a user would."""
 
     def __init__(
-        self,
-        commands: Commands,
-        narrator: Narrator,
-        aws: EmbeddedAws,
-        deployed: DeployedEnvironment,
-        arguments: list[str],
+        self, commands: Commands, aws: EmbeddedAws, deployed: DeployedEnvironment, nodes: Child, arguments: list[str]
     ) -> None:
         self.name = "demo"
-        self._commands, self._narrator, self._aws = commands, narrator, aws
+        self._commands, self._nodes, self._arguments = commands, nodes, arguments
         self._s3, self._bucket = aws.client("s3"), deployed.checkpoint_bucket
-        self._arguments = arguments
 
     def start(self, *, resume: bool) -> None:
         """`trainfabric job start`, with `--resume` the second time."""
@@ -92,6 +87,8 @@ class DemoJob:
         return steps, events
 
     def _fail_if_node_failed(self, run: int) -> None:
+        if not self._nodes.running:
+            raise DemoFailed(f"the local nodes ended; {self._nodes.log} ends with:\n{self._nodes.last_lines()}")
         prefix = f"{run_prefix(self.name, run)}nodes/"
         for entry in self._s3.list_objects_v2(Bucket=self._bucket, Prefix=prefix).get("Contents", []):
             node = json.loads(self._s3.get_object(Bucket=self._bucket, Key=entry["Key"])["Body"].read())
