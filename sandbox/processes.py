@@ -1,4 +1,7 @@
-"""Child processes that leave nothing behind: on the end of a `with`, on Ctrl-C or SIGTERM, and if we are killed."""
+"""Child processes that leave nothing behind: on the end of a `with`, on Ctrl-C or SIGTERM, and if we are killed.
+
+Also what they get to know from our environment variables; no other file of the sandbox reads them.
+"""
 
 from __future__ import annotations
 
@@ -11,13 +14,15 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType, TracebackType
+from types import FrameType
 
-from trainfabric_plan.errors import Unreachable
+from trainfabric_plan.errors import Unreachable, mistake
 
 GUARD = Path(__file__).with_name("guard.py")
 POLL_S = 0.05
 LOG_LINES_SHOWN = 20
+ENDPOINT_VARIABLE = "AWS_ENDPOINT_URL"
+INHERITED = ("PATH", "LANG", "LC_ALL", "TMPDIR", "VIRTUAL_ENV", "LD_LIBRARY_PATH")
 
 
 def free_port(host: str = "127.0.0.1") -> int:
@@ -129,9 +134,7 @@ class Children:
     def __enter__(self) -> Children:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop_all()
 
 
@@ -167,3 +170,22 @@ def local_environment(**more: str) -> dict[str, str]:
     """Our environment variables without anything that points at a real AWS account, and `more`."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
     return {**kept, **more}
+
+
+def node_environment() -> dict[str, str]:
+    """What a local node takes over from us: where the sandbox is, and how programs are found.
+
+    Raises:
+        InvalidInput: If AWS_ENDPOINT_URL is not there: nothing of the sandbox may ever call a real account.
+    """
+    if not os.environ.get(ENDPOINT_VARIABLE):
+        raise mistake(
+            "sandbox",
+            ENDPOINT_VARIABLE,
+            "the address of the embedded AWS",
+            "nothing",
+            "start it with python -m sandbox up, and export what it prints",
+        )
+    services = {name: value for name, value in os.environ.items() if name.startswith("AWS_")}
+    services.pop("AWS_EC2_METADATA_DISABLED", None)
+    return {**services, **{name: os.environ[name] for name in INHERITED if name in os.environ}}

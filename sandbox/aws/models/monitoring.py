@@ -22,7 +22,7 @@ class Alarm(Resource):
     def create(self) -> str:
         """Put the alarm."""
         parameters = {_snake(key): value for key, value in self.properties.items() if key not in _NOT_MOTOS}
-        missing = {key: None for key in _MANDATORY if key not in parameters}
+        missing = {key: value for key, value in _MANDATORY.items() if key not in parameters}
         queries = parameters.pop("metrics", None)
         self.alarm = cloudwatch_backends[self.account][self.region].put_metric_alarm(
             name=self.name,
@@ -47,18 +47,12 @@ class Alarm(Resource):
 
 
 _NOT_MOTOS = {"AlarmName", "EvaluateLowSampleCountPercentile"}
-_MANDATORY = (
-    "namespace",
-    "metric_name",
-    "comparison_operator",
-    "evaluation_periods",
-    "period",
-    "threshold",
-    "statistic",
-    "description",
-    "dimensions",
-    "alarm_actions",
-)
+_MANDATORY: dict[str, Any] = {
+    **dict.fromkeys(("namespace", "metric_name", "comparison_operator", "evaluation_periods")),
+    **dict.fromkeys(("period", "threshold", "statistic", "description")),
+    "dimensions": [],
+    "alarm_actions": [],
+}
 _RENAMED = {"AlarmDescription": "description", "OKActions": "ok_actions"}
 
 

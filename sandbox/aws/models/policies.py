@@ -51,8 +51,8 @@ class TopicPolicy(Resource):
     def create(self) -> str:
         """Set the attribute Policy of every topic."""
         for topic in self.properties["Topics"]:
-            existing("topic", topic, self._backend.get_topic)
-            self._backend.set_topic_attribute(topic, "Policy", json.dumps(self.properties["PolicyDocument"]))
+            found = existing("topic", topic, self._backend.get_topic)
+            found.policy = json.dumps(self.properties["PolicyDocument"])
         return self.name
 
     @property
@@ -70,8 +70,8 @@ class QueuePolicy(Resource):
     def create(self) -> str:
         """Set the attribute Policy of every queue."""
         for url in self.properties["Queues"]:
-            queue = existing("queue", url.rsplit("/", 1)[-1], self._backend.get_queue)
-            self._backend.set_queue_attributes(queue.name, {"Policy": json.dumps(self.properties["PolicyDocument"])})
+            found = existing("queue", url.rsplit("/", 1)[-1], self._backend.get_queue)
+            found.policy = json.dumps(self.properties["PolicyDocument"])
         return self.name
 
     @property
