@@ -71,10 +71,18 @@ class Fleet:
             raise
 
     def scale_down(self) -> None:
-        """Asks for no node any more, workers first; raises as `scale_up` does."""
-        if self._deployed.worker_group is not None:
-            self._resize(self._deployed.worker_group, 0)
-        self._resize(self._deployed.coordinator_group, 0)
+        """Asks for no node any more in either group, workers first; raises as `scale_up` does, when both are tried."""
+        groups = [self._deployed.worker_group, self._deployed.coordinator_group]
+        errors = [error for group in groups if group and (error := self._empty(group))]
+        if errors:
+            raise errors[0]
+
+    def _empty(self, group: str) -> TrainfabricError | None:
+        try:
+            self._resize(group, 0)
+        except TrainfabricError as error:
+            return error
+        return None
 
     def _resize(self, group: str, nodes: int) -> None:
         with aws_errors(self._where, "autoscaling"):

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from trainfabric_node.checkpoint import CheckpointStore
+from trainfabric_node.jobs.prefixed import PrefixedStore
 from trainfabric_node.jobs.records import (
     JobSpec,
     NodeStatus,
@@ -18,7 +19,7 @@ from trainfabric_node.jobs.records import (
     StopRequest,
     TrainerResult,
 )
-from trainfabric_node.store import ObjectMissing, Store, open_store
+from trainfabric_node.store import ObjectMissing, Store
 from trainfabric_plan.contract import (
     CURRENT_JOB_KEY,
     EVENTS_FILE,
@@ -101,7 +102,7 @@ class JobLedger:
 
     def checkpoints(self, job: str) -> CheckpointStore:
         """The checkpoints of a job."""
-        return CheckpointStore(open_store(self._store.uri + checkpoint_prefix(job)))
+        return CheckpointStore(PrefixedStore(self._store, checkpoint_prefix(job)))
 
     def has_checkpoint_objects(self, job: str) -> bool:
         """Whether a trainer of this job has ever written anything."""
