@@ -1,1 +1,1 @@
-"""See ARCHITECTURE in docs."""
+"""The `trainfabric` command: thin, each command imports what it needs when it runs."""
