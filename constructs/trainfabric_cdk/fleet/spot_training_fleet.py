@@ -105,7 +105,10 @@ class SpotTrainingFleet(Construct):
             data_bucket=data_bucket,
             checkpoint_bucket=checkpoint_bucket,
         )
-        self._variables = self._common_variables(data_bucket, checkpoint_bucket, lustre, lustre_mount_point)
+        self._variables = {
+            **self._common_variables(data_bucket, checkpoint_bucket, lustre, lustre_mount_point),
+            NodeVariable.EFA_DEVICES: str(instance.efa_interface_count if efa else 0),
+        }
         template = partial(
             NodeLaunchTemplate,
             instance_type=instance.name,

@@ -36,6 +36,7 @@ def user_data(variables: Mapping[str, str], commands: Sequence[str] = ()) -> str
         *(f"{name}={value}" for name, value in variables.items()),
         "NODE_ENVIRONMENT",
         "set -a",
+        "# shellcheck source=/dev/null",
         f"source {Paths.NODE_ENVIRONMENT}",
         "set +a",
         f'aws s3 cp --no-progress --region "${NodeVariable.REGION}" '

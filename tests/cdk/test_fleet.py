@@ -1,0 +1,243 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import aws_cdk as cdk
+import pytest
+from aws_cdk import aws_ec2 as ec2
+
+from trainfabric_cdk import Capacity, PropertyError, SpotTrainingFleet
+from trainfabric_plan.contract import Role
+
+Properties = Callable[[str], list[dict[str, Any]]]
+Resources = Callable[[str], dict[str, Any]]
+MakeFleet = Callable[..., SpotTrainingFleet]
+
+GROUP, TEMPLATE = "AWS::AutoScaling::AutoScalingGroup", "AWS::EC2::LaunchTemplate"
+
+
+def launch_data(stack: cdk.Stack, fleet: SpotTrainingFleet, resources: Resources, role: Role) -> dict[str, Any]:
+    """Launch template data of a role in the synthesised template."""
+    id = stack.resolve(fleet.launch_templates[role].ref)["Ref"]
+    data: dict[str, Any] = resources(TEMPLATE)[id]["Properties"]["LaunchTemplateData"]
+    return data
+
+
+def test_a_deploy_starts_no_node_and_stops_none(make_fleet: MakeFleet, properties: Properties) -> None:
+    make_fleet()
+
+    assert [group["MinSize"] for group in properties(GROUP)] == ["0", "0"]
+    assert all("DesiredCapacity" not in group for group in properties(GROUP))
+
+
+@pytest.mark.parametrize(("nodes", "sizes"), [(1, ["1"]), (2, ["1", "1"]), (16, ["1", "15"])])
+def test_one_node_is_the_coordinator_and_all_others_are_workers(
+    make_fleet: MakeFleet, properties: Properties, nodes: int, sizes: list[str]
+) -> None:
+    make_fleet(nodes=nodes)
+
+    assert [group["MaxSize"] for group in properties(GROUP)] == sizes
+
+
+def test_all_nodes_are_of_one_type_in_one_subnet(make_fleet: MakeFleet, properties: Properties) -> None:
+    make_fleet()
+
+    assert [t["LaunchTemplateData"]["InstanceType"] for t in properties(TEMPLATE)] == ["p5.48xlarge"] * 2
+    first, second = (group["VPCZoneIdentifier"] for group in properties(GROUP))
+    assert first == second
+    assert len(first) == 1
+
+
+def test_the_coordinator_is_on_demand_and_workers_are_spot_that_terminates(
+    stack: cdk.Stack, make_fleet: MakeFleet, resources: Resources
+) -> None:
+    fleet = make_fleet()
+
+    assert "InstanceMarketOptions" not in launch_data(stack, fleet, resources, Role.COORDINATOR)
+    assert launch_data(stack, fleet, resources, Role.WORKER)["InstanceMarketOptions"] == {
+        "MarketType": "spot",
+        "SpotOptions": {"InstanceInterruptionBehavior": "terminate", "SpotInstanceType": "one-time"},
+    }
+
+
+def test_the_price_of_spot_can_be_bounded(stack: cdk.Stack, make_fleet: MakeFleet, resources: Resources) -> None:
+    fleet = make_fleet(workers=Capacity.spot(max_price=12.5))
+
+    options = launch_data(stack, fleet, resources, Role.WORKER)["InstanceMarketOptions"]["SpotOptions"]
+    assert options["MaxPrice"] == "12.5"
+
+
+def test_workers_can_be_on_demand(stack: cdk.Stack, make_fleet: MakeFleet, resources: Resources) -> None:
+    fleet = make_fleet(workers=Capacity.on_demand())
+
+    assert "InstanceMarketOptions" not in launch_data(stack, fleet, resources, Role.WORKER)
+
+
+def test_a_group_launches_the_newest_version_of_its_own_template_and_tells_cloudwatch(
+    stack: cdk.Stack, make_fleet: MakeFleet, resources: Resources
+) -> None:
+    fleet = make_fleet()
+
+    for role in Role:
+        group = resources(GROUP)[stack.resolve(fleet.groups[role].ref)["Ref"]]["Properties"]
+        template = stack.resolve(fleet.launch_templates[role].ref)
+        assert group["LaunchTemplate"] == {
+            "LaunchTemplateId": template,
+            "Version": {"Fn::GetAtt": [template["Ref"], "LatestVersionNumber"]},
+        }
+        assert "GroupInServiceInstances" in group["MetricsCollection"][0]["Metrics"]
+
+
+@pytest.mark.parametrize("role", Role)
+def test_groups_instances_and_volumes_carry_environment_and_role(
+    stack: cdk.Stack, make_fleet: MakeFleet, resources: Resources, role: Role
+) -> None:
+    fleet = make_fleet()
+
+    expected = {"trainfabric:environment": "demo", "trainfabric:role": role.value}
+    group = resources(GROUP)[stack.resolve(fleet.groups[role].ref)["Ref"]]["Properties"]
+    assert {tag["Key"]: tag["Value"] for tag in group["Tags"]} == expected
+    specifications = launch_data(stack, fleet, resources, role)["TagSpecifications"]
+    assert {s["ResourceType"]: {tag["Key"]: tag["Value"] for tag in s["Tags"]} for s in specifications} == {
+        "instance": expected,
+        "volume": expected,
+        "network-interface": expected,
+    }
+
+
+def test_interruption_warnings_reach_an_encrypted_topic(
+    make_fleet: MakeFleet, properties: Properties, resources: Resources
+) -> None:
+    make_fleet()
+
+    ((topic_id, topic),) = resources("AWS::SNS::Topic").items()
+    (rule,), (key,) = properties("AWS::Events::Rule"), properties("AWS::KMS::Key")
+    assert rule["EventPattern"] == {
+        "source": ["aws.ec2"],
+        "detail-type": ["EC2 Spot Instance Interruption Warning", "EC2 Instance Rebalance Recommendation"],
+    }
+    assert [target["Arn"] for target in rule["Targets"]] == [{"Ref": topic_id}]
+    assert "KmsMasterKeyId" in topic["Properties"]
+    assert key["EnableKeyRotation"] is True
+    publishers = [s["Principal"].get("Service") for s in key["KeyPolicy"]["Statement"]]
+    assert "events.amazonaws.com" in publishers
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (
+            {"instance_type": "p5.48xlarg"},
+            "Demo/Fleet: catalog: instance type must be a known one, got p5.48xlarg; did you mean p5.48xlarge or "
+            "p5e.48xlarge? (docs/how-to/add-an-instance-type.md says how to add one)",
+        ),
+        (
+            {"instance_type": ["p5.48xlarge", "p4d.24xlarge"]},
+            "Demo/Fleet: instance_type must be one instance type, as text: EFA and the ranks need equal nodes, "
+            "got p5.48xlarge, p4d.24xlarge",
+        ),
+        (
+            {"instance_type": cdk.Fn.import_value("type")},
+            "Demo/Fleet: instance_type must be a type of the catalog, got a token; "
+            "give it as text: the interfaces of a node follow from it",
+        ),
+        (
+            {"instance_type": "m7i.large"},
+            "Demo/Fleet: instance_type must be a type with EFA while efa is on, got m7i.large; "
+            "choose a type with EFA or set efa=False",
+        ),
+        ({"nodes": 0}, "Demo/Fleet: nodes must be at least 1, got 0"),
+        (
+            {"subnet": lambda network: [network.private_subnet, network.public_subnet]},
+            "Demo/Fleet: subnet must be one subnet: EFA and a cluster placement group do not cross zones, "
+            "got 2 subnets",
+        ),
+        (
+            {"environment": "My Run"},
+            "Demo/Fleet: environment must be 2 to 30 lower-case letters, digits and hyphens, a letter first, "
+            "got 'My Run'",
+        ),
+        (
+            {"lustre_mount_point": "fsx; rm -r /"},
+            "Demo/Fleet: lustre_mount_point must be an absolute path of letters, digits, /, _ and -, "
+            "got 'fsx; rm -r /'",
+        ),
+        (
+            {"associate_public_ip": True},
+            "Demo/Fleet: associate_public_ip must be False for a node with 33 interfaces: EC2 gives it no public "
+            "address and the launch fails, got True; use a private subnet with a NAT gateway, as TrainingVpc has, "
+            "and no public address",
+        ),
+        (
+            {"subnet": lambda network: network.public_subnet},
+            "Demo/Fleet: subnet must be a private subnet for a node with 33 interfaces: EC2 gives it no public "
+            "address and the launch fails, got public subnet Demo/Network/Public; use a private subnet with a NAT "
+            "gateway, as TrainingVpc has, and no public address",
+        ),
+    ],
+)
+def test_a_fleet_that_would_deploy_but_not_launch_is_refused(
+    make_fleet: MakeFleet, given: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(PropertyError) as refused:
+        make_fleet(**given)
+
+    assert str(refused.value) == message
+
+
+def test_all_mistakes_of_a_fleet_are_told_at_once(make_fleet: MakeFleet) -> None:
+    with pytest.raises(PropertyError) as refused:
+        make_fleet(nodes=-1, environment="X")
+
+    assert len(refused.value.mistakes) == 2
+
+
+def test_the_user_data_that_would_be_too_large_is_refused_with_its_size(make_fleet: MakeFleet) -> None:
+    with pytest.raises(PropertyError) as refused:
+        make_fleet(boot_commands=["# " + "x" * 16_384])
+
+    text = str(refused.value)
+    assert text.startswith("Demo/Fleet: boot_commands must be short enough for user data under 16384 bytes, got 1")
+    assert text.endswith(" bytes with every token at its longest; put long scripts into the image or into a bucket")
+
+
+def test_a_node_with_one_interface_may_have_a_public_address_in_a_public_subnet(
+    stack: cdk.Stack, make_fleet: MakeFleet, resources: Resources
+) -> None:
+    fleet = make_fleet(efa=False, associate_public_ip=True, nodes=1, subnet=lambda network: network.public_subnet)
+
+    (interface,) = launch_data(stack, fleet, resources, Role.COORDINATOR)["NetworkInterfaces"]
+    assert interface["AssociatePublicIpAddress"] is True
+
+
+def test_an_imported_subnet_is_taken_at_its_word(stack: cdk.Stack, make_fleet: MakeFleet) -> None:
+    subnet = ec2.Subnet.from_subnet_attributes(stack, "Given", subnet_id="subnet-1", route_table_id="rtb-1")
+
+    make_fleet(subnet=subnet)
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({}, []),
+        (
+            {"efa": False},
+            ["p5.48xlarge has EFA, but efa is off: the ranks talk over TCP [ack: trainfabric:efaOff]"],
+        ),
+        (
+            {"placement_group": None},
+            [
+                "nodes with EFA stand anywhere in the zone without an EfaClusterPlacementGroup: give placement_group "
+                "[ack: trainfabric:noPlacementGroup]"
+            ],
+        ),
+        ({"efa": False, "nodes": 1, "placement_group": None}, []),
+    ],
+)
+def test_nodes_slower_than_what_they_cost_are_warned_of(
+    make_fleet: MakeFleet, warnings: Callable[[], list[str]], given: dict[str, Any], expected: list[str]
+) -> None:
+    make_fleet(**given)
+
+    assert warnings() == expected

@@ -1,0 +1,95 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from trainfabric_cdk import SpotTrainingFleet
+from trainfabric_plan.catalog import INSTANCE_TYPES, efa_interfaces
+
+MakeFleet = Callable[..., SpotTrainingFleet]
+LaunchData = Callable[[], dict[str, Any]]
+
+
+@pytest.fixture
+def launch_data(properties: Callable[[str], list[dict[str, Any]]]) -> LaunchData:
+    """Launch template data of the coordinator, the first template."""
+    return lambda: properties("AWS::EC2::LaunchTemplate")[0]["LaunchTemplateData"]
+
+
+@pytest.mark.parametrize("name", [name for name, row in INSTANCE_TYPES.items() if row.efa_interface_count])
+def test_interfaces_are_those_of_the_catalog(make_fleet: MakeFleet, launch_data: LaunchData, name: str) -> None:
+    make_fleet(instance_type=name, nodes=1)
+
+    shown = [(i["NetworkCardIndex"], i["DeviceIndex"], i["InterfaceType"]) for i in launch_data()["NetworkInterfaces"]]
+    assert shown == [(i.card, i.device, i.type.value) for i in efa_interfaces(INSTANCE_TYPES[name])]
+
+
+def test_security_groups_stand_at_every_interface_and_not_at_the_instance(
+    make_fleet: MakeFleet, launch_data: LaunchData
+) -> None:
+    make_fleet()
+
+    data = launch_data()
+    assert "SecurityGroupIds" not in data
+    assert "SecurityGroups" not in data
+    assert {len(interface["Groups"]) for interface in data["NetworkInterfaces"]} == {1}
+
+
+def test_all_interfaces_are_in_the_subnet_have_no_public_address_and_end_with_the_node(
+    make_fleet: MakeFleet, launch_data: LaunchData
+) -> None:
+    make_fleet()
+
+    interfaces = launch_data()["NetworkInterfaces"]
+    assert len({str(interface["SubnetId"]) for interface in interfaces}) == 1
+    assert all("AssociatePublicIpAddress" not in interface for interface in interfaces)
+    assert all(interface["DeleteOnTermination"] for interface in interfaces)
+
+
+def test_metadata_needs_a_token_reaches_containers_and_shows_tags(
+    make_fleet: MakeFleet, launch_data: LaunchData
+) -> None:
+    make_fleet()
+
+    assert launch_data()["MetadataOptions"] == {
+        "HttpEndpoint": "enabled",
+        "HttpPutResponseHopLimit": 2,
+        "HttpTokens": "required",
+        "InstanceMetadataTags": "enabled",
+    }
+
+
+def test_the_root_volume_is_encrypted_gp3(make_fleet: MakeFleet, launch_data: LaunchData) -> None:
+    make_fleet()
+
+    assert launch_data()["BlockDeviceMappings"] == [
+        {
+            "DeviceName": "/dev/sda1",
+            "Ebs": {"DeleteOnTermination": True, "Encrypted": True, "VolumeSize": 200, "VolumeType": "gp3"},
+        }
+    ]
+
+
+def test_nodes_stand_in_the_placement_group(make_fleet: MakeFleet, launch_data: LaunchData) -> None:
+    make_fleet()
+
+    (attribute,) = launch_data()["Placement"]["GroupName"].values()
+    assert attribute[1] == "GroupName"
+
+
+def test_the_image_is_the_newest_deep_learning_base_image_resolved_at_launch(
+    make_fleet: MakeFleet, launch_data: LaunchData
+) -> None:
+    make_fleet()
+
+    assert launch_data()["ImageId"] == (
+        "resolve:ssm:/aws/service/deeplearning/ami/x86_64/base-oss-nvidia-driver-gpu-ubuntu-24.04/latest/ami-id"
+    )
+
+
+def test_a_given_image_is_used(make_fleet: MakeFleet, launch_data: LaunchData) -> None:
+    make_fleet(image_id="ami-0123456789abcdef0")
+
+    assert launch_data()["ImageId"] == "ami-0123456789abcdef0"

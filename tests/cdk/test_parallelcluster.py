@@ -1,0 +1,233 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import aws_cdk as cdk
+import pytest
+from aws_cdk import aws_s3 as s3
+from aws_cdk.assertions import Template
+
+from trainfabric_cdk import Capacity, EfaSecurityGroup, ParallelClusterStack, PropertyError, TrainingVpc
+from trainfabric_cdk.cluster.parallelcluster import ClusterConfiguration, Queue
+
+MakeCluster = Callable[..., ParallelClusterStack]
+
+QUEUE = Queue(name="train", instance_type="p4d.24xlarge", most_nodes=8, capacity="SPOT")
+CONFIGURATION = ClusterConfiguration(
+    region="us-east-1",
+    head_node_instance_type="m7i.2xlarge",
+    subnet_id="subnet-1",
+    security_group_id="sg-1",
+    queues=(QUEUE,),
+    file_system_id="fs-1",
+    mount_point="/fsx",
+    buckets={"data": False, "checkpoints": True},
+)
+
+
+@pytest.fixture
+def make_cluster(stack: cdk.Stack) -> MakeCluster:
+    """A cluster stack `Slurm` in the network of the stack `Demo`, with what a test says otherwise."""
+
+    def make(**given: Any) -> ParallelClusterStack:
+        network = TrainingVpc(stack, "Network", availability_zone="us-east-1a")
+        usual = {
+            "environment": "demo",
+            "vpc": network.vpc,
+            "subnet": network.private_subnet,
+            "security_group": EfaSecurityGroup(stack, "Nodes", vpc=network.vpc),
+            "instance_type": "p4d.24xlarge",
+            "nodes": 8,
+            "data_bucket": s3.Bucket.from_bucket_name(stack, "Data", "demo-data"),
+            "checkpoint_bucket": s3.Bucket.from_bucket_name(stack, "Checkpoints", "demo-checkpoints"),
+            "file_system_id": "fs-0123456789abcdef0",
+        }
+        changed = {name: value(network) if callable(value) else value for name, value in given.items()}
+        env = cdk.Environment(account="123456789012", region="us-east-1")
+        return ParallelClusterStack(cdk.App.of(stack), "Slurm", env=env, **{**usual, **changed})
+
+    return make
+
+
+def cluster_of(stack: ParallelClusterStack) -> tuple[str, dict[str, Any]]:
+    """Logical id and properties of the cluster."""
+    ((id, resource),) = Template.from_stack(stack).find_resources("Custom::PclusterCluster").items()
+    return id, resource["Properties"]
+
+
+def test_the_cluster_is_made_by_parallelclusters_own_provider_of_that_release(make_cluster: MakeCluster) -> None:
+    stack = make_cluster(version="3.14.1")
+
+    ((provider, nested),) = Template.from_stack(stack).find_resources("AWS::CloudFormation::Stack").items()
+    assert nested["Properties"]["TemplateURL"] == {
+        "Fn::Sub": "https://${AWS::Region}-aws-parallelcluster.s3.${AWS::Region}.${AWS::URLSuffix}"
+        "/parallelcluster/3.14.1/templates/custom_resource/cluster.yaml"
+    }
+    _, cluster = cluster_of(stack)
+    assert cluster["ServiceToken"] == {"Fn::GetAtt": [provider, "Outputs.ServiceToken"]}
+
+
+def test_nothing_is_handed_to_the_provider_that_it_would_not_know(make_cluster: MakeCluster) -> None:
+    _, cluster = cluster_of(make_cluster())
+
+    assert set(cluster) == {"ServiceToken", "ClusterName", "ClusterConfiguration"}
+
+
+def test_a_new_release_is_a_new_cluster(make_cluster: MakeCluster) -> None:
+    id, cluster = cluster_of(make_cluster(version="3.15.0"))
+
+    assert (id, cluster["ClusterName"]) == ("Cluster3150", "demo-3-15-0")
+
+
+def test_the_cluster_waits_for_network_and_storage(make_cluster: MakeCluster, stack: cdk.Stack) -> None:
+    storage = cdk.Stack(cdk.App.of(stack), "Storage", env=cdk.Environment(account="123456789012", region="us-east-1"))
+    link = cdk.CfnResource(storage, "Link", type="AWS::FSx::DataRepositoryAssociation")
+
+    slurm = make_cluster(depends_on=[link])
+    cdk.App.of(stack).synth()
+
+    assert [s.stack_name for s in slurm.dependencies] == ["Demo", "Storage"]
+
+
+def test_queue_and_head_node_are_in_the_private_subnet_with_efa_and_a_placement_group(
+    make_cluster: MakeCluster,
+) -> None:
+    _, cluster = cluster_of(make_cluster())
+
+    configuration = cluster["ClusterConfiguration"]
+    (queue,) = configuration["Scheduling"]["SlurmQueues"]
+    assert queue["CapacityType"] == "SPOT"
+    assert queue["Networking"]["PlacementGroup"] == {"Enabled": True}
+    assert queue["ComputeResources"] == [
+        {
+            "Name": "train-nodes",
+            "InstanceType": "p4d.24xlarge",
+            "MinCount": 0,
+            "MaxCount": 8,
+            "Efa": {"Enabled": True},
+        }
+    ]
+    assert queue["Networking"]["SubnetIds"] == [configuration["HeadNode"]["Networking"]["SubnetId"]]
+    assert "AllocationStrategy" not in queue
+    assert "AssignPublicIp" not in queue["Networking"]
+
+
+def test_the_existing_file_system_is_mounted_and_nothing_else_said_about_it(make_cluster: MakeCluster) -> None:
+    _, cluster = cluster_of(make_cluster(mount_point="/lustre"))
+
+    assert cluster["ClusterConfiguration"]["SharedStorage"] == [
+        {
+            "Name": "lustre",
+            "MountDir": "/lustre",
+            "StorageType": "FsxLustre",
+            "FsxLustreSettings": {"FileSystemId": "fs-0123456789abcdef0"},
+        }
+    ]
+
+
+def test_queues_drain_on_an_update_because_the_provider_does_not_stop_the_fleet() -> None:
+    assert CONFIGURATION.as_dict()["Scheduling"]["SlurmSettings"]["QueueUpdateStrategy"] == "DRAIN"
+
+
+def test_nodes_read_the_data_and_write_checkpoints() -> None:
+    expected = [
+        {"BucketName": "data", "EnableWriteAccess": False},
+        {"BucketName": "checkpoints", "EnableWriteAccess": True},
+    ]
+    configuration = CONFIGURATION.as_dict()
+    (queue,) = configuration["Scheduling"]["SlurmQueues"]
+    assert configuration["HeadNode"]["Iam"]["S3Access"] == expected
+    assert queue["Iam"]["S3Access"] == expected
+
+
+def test_on_demand_nodes_and_a_bounded_spot_price_are_said_so(make_cluster: MakeCluster) -> None:
+    on_demand, bounded = replace(QUEUE, capacity="ONDEMAND"), replace(QUEUE, max_spot_price=9.5)
+
+    assert "SpotPrice" not in on_demand.compute_resource()
+    assert bounded.compute_resource()["SpotPrice"] == 9.5
+    _, cluster = cluster_of(make_cluster(workers=Capacity.on_demand()))
+    assert cluster["ClusterConfiguration"]["Scheduling"]["SlurmQueues"][0]["CapacityType"] == "ONDEMAND"
+
+
+def test_a_custom_image_stands_beside_the_operating_system() -> None:
+    assert CONFIGURATION.as_dict()["Image"] == {"Os": "ubuntu2404"}
+    assert replace(CONFIGURATION, custom_ami="ami-12345678").as_dict()["Image"] == {
+        "Os": "ubuntu2404",
+        "CustomAmi": "ami-12345678",
+    }
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (
+            {"version": "3.14.0"},
+            "Slurm: version must be a release 3.x.y from 3.14.1 on: Lambda refuses the Python of earlier ones, "
+            "got 3.14.0; use 3.16.1",
+        ),
+        (
+            {"version": "4"},
+            "Slurm: version must be a release 3.x.y from 3.14.1 on: Lambda refuses the Python of earlier ones, "
+            "got 4; use 3.16.1",
+        ),
+        ({"nodes": 0}, "Slurm: queue.most_nodes must be at least 1, got 0"),
+        (
+            {"mount_point": "/home"},
+            "Slurm: mount_point must be none of /opt/slurm, /opt/intel, /opt/parallelcluster, /home, /tmp, /, "
+            "which ParallelCluster uses, got /home",
+        ),
+        (
+            {"environment": "e" * 60},
+            "Slurm: environment must be such that environment and version make at most 60 letters, digits and "
+            f"hyphens, a letter first, got {'e' * 60}-3-16-1",
+        ),
+        (
+            {"instance_type": "m7i.large"},
+            "Slurm: instance_type must be a type with EFA while efa is on, got m7i.large; "
+            "choose a type with EFA or set efa=False",
+        ),
+        (
+            {"subnet": lambda network: network.public_subnet},
+            "Slurm: subnet must be a private subnet for a node with 5 interfaces: EC2 gives it no public address "
+            "and the launch fails, got public subnet Demo/Network/Public; use a private subnet with a NAT gateway, "
+            "as TrainingVpc has, and no public address",
+        ),
+    ],
+)
+def test_what_parallelcluster_would_refuse_only_while_creating_is_refused_now(
+    make_cluster: MakeCluster, given: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(PropertyError) as refused:
+        make_cluster(**given)
+
+    assert str(refused.value) == message
+
+
+@pytest.mark.parametrize(
+    ("configuration", "message"),
+    [
+        (replace(CONFIGURATION, queues=()), "here: queues must be at least one, got none"),
+        (
+            replace(CONFIGURATION, queues=(QUEUE, QUEUE)),
+            "here: queues must be of different names, got train, train",
+        ),
+        (
+            replace(CONFIGURATION, queues=(replace(QUEUE, name="Train_1"),)),
+            "here: queue.name must be 1 to 25 lower-case letters, digits and hyphens, a letter first, and not "
+            "default, got 'Train_1'",
+        ),
+        (
+            replace(CONFIGURATION, queues=(replace(QUEUE, capacity="ONDEMAND", max_spot_price=1.0),)),
+            "here: queue.max_spot_price must be given only for capacity SPOT, got 1.0 with ONDEMAND; "
+            "leave it out, or use capacity SPOT",
+        ),
+    ],
+)
+def test_a_configuration_says_what_is_wrong_with_it(configuration: ClusterConfiguration, message: str) -> None:
+    assert [str(found) for found in configuration.mistakes("here")] == [message]
+
+
+def test_a_sound_configuration_has_no_mistakes() -> None:
+    assert list(CONFIGURATION.mistakes("here")) == []

@@ -1,0 +1,283 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import aws_cdk as cdk
+import pytest
+from aws_cdk.assertions import Template
+
+from trainfabric_cdk import PropertyError
+from trainfabric_plan.contract import environment_parameter, plan_parameter
+from trainfabric_plan.deployed import DeployedEnvironment
+from trainfabric_plan.environment import Environment, validate_environment
+from trainfabric_plan.errors import InvalidInput
+from trainfabric_plan.planning import Plan, make_plan
+from trainfabric_stacks import TrainingEnvironment, training_app
+
+MakeEnvironment = Callable[..., Environment]
+
+DESCRIPTION: dict[str, Any] = {
+    "name": "demo",
+    "region": "us-east-1",
+    "availability_zone": "us-east-1a",
+    "fleet": {"instance_type": "p5.48xlarge", "nodes": 4},
+    "training": {"recipe": "gpt_1b3_4x_p5"},
+}
+
+
+def deployed(environment: Environment) -> TrainingEnvironment:
+    return TrainingEnvironment(training_app(), environment)
+
+
+@pytest.fixture
+def make_environment() -> MakeEnvironment:
+    """The environment `demo` with sections as a test says; values of a section replace those of the usual one."""
+
+    def make(**given: Any) -> Environment:
+        sections = {
+            name: {**DESCRIPTION.get(name, {}), **value} if isinstance(value, dict) else value
+            for name, value in given.items()
+        }
+        return validate_environment({**DESCRIPTION, **sections}, "demo.yaml")
+
+    return make
+
+
+@pytest.fixture(scope="module")
+def demo() -> TrainingEnvironment:
+    """The usual environment, made once for the tests that only look at it."""
+    return deployed(validate_environment(DESCRIPTION, "demo.yaml"))
+
+
+def found(stack: cdk.Stack | None, kind: str) -> list[dict[str, Any]]:
+    """Properties of the resources of a type in a stack."""
+    assert stack is not None
+    return [r.get("Properties", {}) for r in Template.from_stack(stack).find_resources(kind).values()]
+
+
+def manifest(environment: TrainingEnvironment) -> dict[str, Any]:
+    app = cdk.App.of(environment.network)
+    assert app is not None
+    text: dict[str, Any] = json.loads(Path(app.synth().directory, "manifest.json").read_text())
+    return text
+
+
+def text_of(value: Any) -> str:
+    """A value of a template as text, with a name in place of every reference."""
+    if isinstance(value, str):
+        return value
+    return "".join(part if isinstance(part, str) else "some-name" for part in value["Fn::Join"][1])
+
+
+def test_a_fleet_has_four_stacks_named_for_the_environment(demo: TrainingEnvironment) -> None:
+    assert [stack.stack_name for stack in demo.stacks] == [
+        "demo-Network",
+        "demo-Storage",
+        "demo-Fleet",
+        "demo-Observability",
+    ]
+
+
+def test_stacks_are_those_of_the_app_so_that_deploy_all_takes_them(demo: TrainingEnvironment) -> None:
+    stacks = [a for a in manifest(demo)["artifacts"].values() if a["type"] == "aws:cloudformation:stack"]
+    assert len(stacks) == 4
+    assert [stack.node.scope for stack in demo.stacks] == [cdk.App.of(demo.network)] * 4
+
+
+def test_a_cluster_stands_in_place_of_the_fleet(make_environment: MakeEnvironment) -> None:
+    environment = deployed(make_environment(orchestrator="parallelcluster"))
+
+    assert [stack.stack_name for stack in environment.stacks] == [
+        "demo-Network",
+        "demo-Storage",
+        "demo-Cluster",
+        "demo-Observability",
+    ]
+    assert environment.fleet is None
+
+
+@pytest.mark.parametrize("orchestrator", ["fleet", "parallelcluster"])
+@pytest.mark.parametrize("account", ["123456789012", None])
+def test_synthesis_needs_no_credentials_and_looks_nothing_up(
+    make_environment: MakeEnvironment, account: str | None, orchestrator: str
+) -> None:
+    environment = deployed(make_environment(account=account, orchestrator=orchestrator))
+
+    assert "missing" not in manifest(environment)
+
+
+def test_no_stack_needs_a_lambda_function(demo: TrainingEnvironment) -> None:
+    assert [found(stack, "AWS::Lambda::Function") for stack in demo.stacks] == [[], [], [], []]
+
+
+def test_templates_have_neither_the_bootstrap_rule_nor_analytics(demo: TrainingEnvironment) -> None:
+    for stack in demo.stacks:
+        template = Template.from_stack(stack).to_json()
+        assert set(template) <= {"Description", "Resources", "Outputs"}
+        assert "AWS::CDK::Metadata" not in {r["Type"] for r in template["Resources"].values()}
+
+
+def test_the_deployed_environment_is_described_in_its_parameter(demo: TrainingEnvironment) -> None:
+    values = {p["Name"]: p["Value"] for p in found(demo.fleet, "AWS::SSM::Parameter")}
+    described = DeployedEnvironment.model_validate_json(text_of(values[environment_parameter("demo")]))
+    assert (described.name, described.region, described.nodes, described.ranks_per_node) == ("demo", "us-east-1", 4, 8)
+    assert described.worker_group is not None
+
+
+def test_a_fleet_of_one_node_says_that_it_has_no_workers(make_environment: MakeEnvironment) -> None:
+    environment = deployed(make_environment(fleet={"nodes": 1}))
+
+    values = {p["Name"]: p["Value"] for p in found(environment.fleet, "AWS::SSM::Parameter")}
+    assert DeployedEnvironment.model_validate_json(text_of(values[environment_parameter("demo")])).worker_group is None
+
+
+def test_the_plan_of_the_environment_is_its_parameter(
+    demo: TrainingEnvironment, make_environment: MakeEnvironment
+) -> None:
+    values = {p["Name"]: p["Value"] for p in found(demo.fleet, "AWS::SSM::Parameter")}
+
+    assert Plan.model_validate_json(values[plan_parameter("demo")]) == make_plan(make_environment())
+
+
+@pytest.mark.parametrize(
+    ("region", "cost"),
+    [("us-east-1", "134.58"), ("us-west-2", "144.49"), ("eu-west-1", "at least 55.32 (not every price is confirmed)")],
+)
+def test_the_cost_per_hour_is_an_output_that_says_when_it_is_a_lower_bound(
+    make_environment: MakeEnvironment, region: str, cost: str
+) -> None:
+    environment = deployed(make_environment(region=region, availability_zone=f"{region}a"))
+
+    assert environment.fleet is not None
+    assert Template.from_stack(environment.fleet).to_json()["Outputs"]["CostPerHour"]["Value"] == cost
+
+
+def test_whoever_works_with_it_finds_names_in_the_outputs(demo: TrainingEnvironment) -> None:
+    outputs = {
+        name
+        for stack in demo.stacks
+        for name in Template.from_stack(stack).to_json()["Outputs"]
+        if not name.startswith("ExportsOutput")
+    }
+    assert outputs == {
+        "VpcId",
+        "NodeSubnetId",
+        "DataBucketName",
+        "CheckpointBucketName",
+        "FileSystemId",
+        "CoordinatorGroup",
+        "CoordinatorLaunchTemplate",
+        "WorkerGroup",
+        "WorkerLaunchTemplate",
+        "InterruptionTopic",
+        "CostPerHour",
+        "DashboardName",
+    }
+
+
+def test_tags_of_the_environment_are_on_its_resources(make_environment: MakeEnvironment) -> None:
+    environment = deployed(make_environment(tags={"team": "language-models"}))
+
+    expected = {"team": "language-models", "trainfabric:environment": "demo"}
+    for stack, kind in (
+        (environment.network, "AWS::EC2::VPC"),
+        (environment.storage, "AWS::S3::Bucket"),
+        (environment.storage, "AWS::FSx::FileSystem"),
+        (environment.fleet, "AWS::EC2::PlacementGroup"),
+        (environment.fleet, "AWS::AutoScaling::AutoScalingGroup"),
+    ):
+        for resource in found(stack, kind):
+            assert expected.items() <= {tag["Key"]: tag["Value"] for tag in resource["Tags"]}.items(), kind
+
+
+def test_an_existing_network_is_used_and_its_route_table_gets_an_s3_endpoint(make_environment: MakeEnvironment) -> None:
+    environment = deployed(
+        make_environment(
+            network={"vpc_id": "vpc-12345678", "subnet_id": "subnet-12345678", "route_table_id": "rtb-12345678"}
+        )
+    )
+
+    assert found(environment.network, "AWS::EC2::VPC") == []
+    (endpoint,) = found(environment.network, "AWS::EC2::VPCEndpoint")
+    assert (endpoint["VpcId"], endpoint["RouteTableIds"]) == ("vpc-12345678", ["rtb-12345678"])
+    (system,) = found(environment.storage, "AWS::FSx::FileSystem")
+    assert system["SubnetIds"] == ["subnet-12345678"]
+    for group in found(environment.fleet, "AWS::AutoScaling::AutoScalingGroup"):
+        assert group["VPCZoneIdentifier"] == ["subnet-12345678"]
+
+
+def test_an_existing_network_without_a_route_table_is_left_as_it_is(make_environment: MakeEnvironment) -> None:
+    environment = deployed(make_environment(network={"vpc_id": "vpc-12345678", "subnet_id": "subnet-12345678"}))
+
+    assert found(environment.network, "AWS::EC2::VPCEndpoint") == []
+
+
+def test_existing_buckets_are_used_and_none_is_made(make_environment: MakeEnvironment) -> None:
+    environment = deployed(
+        make_environment(storage={"data_bucket": {"name": "our-data"}, "checkpoint_bucket": {"name": "our-state"}})
+    )
+
+    assert found(environment.storage, "AWS::S3::Bucket") == []
+    (link,) = found(environment.storage, "AWS::FSx::DataRepositoryAssociation")
+    assert link["DataRepositoryPath"] == "s3://our-data/data/"
+
+
+@pytest.mark.parametrize(("key", "policy"), [(None, "Retain"), ("other", "Retain"), ("demo", "Delete")])
+def test_the_file_system_goes_only_if_the_context_names_the_environment_as_well(
+    make_environment: MakeEnvironment, key: str | None, policy: str
+) -> None:
+    app = training_app()
+    if key:
+        app.node.set_context("trainfabric:deleteContents", key)
+
+    environment = TrainingEnvironment(app, make_environment(storage={"retain": False}))
+
+    (system,) = Template.from_stack(environment.storage).find_resources("AWS::FSx::FileSystem").values()
+    assert system["DeletionPolicy"] == policy
+
+
+def test_settings_of_the_fleet_reach_its_launch_templates(make_environment: MakeEnvironment) -> None:
+    environment = deployed(make_environment(fleet={"ami_id": "ami-0123456789abcdef0", "max_spot_price": 30.0}))
+
+    data = [t["LaunchTemplateData"] for t in found(environment.fleet, "AWS::EC2::LaunchTemplate")]
+    assert [d["ImageId"] for d in data] == ["ami-0123456789abcdef0"] * 2
+    assert [d.get("InstanceMarketOptions", {}).get("SpotOptions", {}).get("MaxPrice") for d in data] == [None, "30.0"]
+
+
+def test_nodes_with_public_addresses_stand_in_the_public_subnet(make_environment: MakeEnvironment) -> None:
+    environment = deployed(make_environment(network={"assign_public_ips": True}, fleet={"efa": False, "nodes": 1}))
+
+    (data,) = (t["LaunchTemplateData"] for t in found(environment.fleet, "AWS::EC2::LaunchTemplate"))
+    (interface,) = data["NetworkInterfaces"]
+    assert interface["AssociatePublicIpAddress"] is True
+    assert "PublicSubnet" in interface["SubnetId"]["Fn::ImportValue"]
+    assert found(environment.fleet, "AWS::EC2::PlacementGroup") == []
+
+
+def test_a_recipe_that_fits_no_layout_is_refused_before_anything_is_deployed(
+    make_environment: MakeEnvironment,
+) -> None:
+    wanted = make_environment(fleet={"nodes": 29}, orchestrator="parallelcluster")
+
+    with pytest.raises(InvalidInput) as refused:
+        deployed(wanted)
+
+    assert str(refused.value) == (
+        "environment demo: training.recipe must be one with a layout that fits 232 ranks of p5.48xlarge, got "
+        "gpt_1b3_4x_p5; add nodes, choose a type with more accelerator memory, or give training.layout yourself"
+    )
+
+
+def test_an_old_release_of_parallelcluster_is_refused_at_its_stack(make_environment: MakeEnvironment) -> None:
+    wanted = make_environment(orchestrator="parallelcluster", parallelcluster={"version": "3.13.2"})
+
+    with pytest.raises(PropertyError) as refused:
+        deployed(wanted)
+
+    assert str(refused.value) == (
+        "demo-Cluster: version must be a release 3.x.y from 3.14.1 on: Lambda refuses the Python of earlier ones, "
+        "got 3.13.2; use 3.16.1"
+    )
