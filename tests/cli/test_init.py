@@ -17,6 +17,7 @@ FILES = [
     "cdk.json",
     "requirements.txt",
     "README.md",
+    ".gitignore",
     "environments/mine.yaml",
     "environments/environment.schema.json",
 ]

@@ -28,7 +28,7 @@ def test_one_rank_holds_the_whole_model_and_all_optimizer_states() -> None:
     # parameters: 2 blocks of 872, embedding 16·8, positions 4·8, final norm 2·8; 8 tokens a micro-batch
     assert memory_per_rank(recipe(), Layout()) == MemoryPerRank(
         weights=1920 * 2,
-        gradients=1920 * 2,
+        gradients=1920 * (2 + 4),
         optimizer=1920 * 12,
         activations=8 * (2 * 8 * (8 + 24) + 4 * 8),
         logits=8 * 16 * (2 + 4 + 8),
@@ -46,7 +46,7 @@ def test_fp32_doubles_weights_gradients_and_activations_and_keeps_a_master_copy(
 
 
 def test_the_total_is_the_sum_of_the_parts() -> None:
-    assert memory_per_rank(recipe(), Layout()).total == 3840 + 3840 + 23040 + 4352 + 1792
+    assert memory_per_rank(recipe(), Layout()).total == 3840 + 11520 + 23040 + 4352 + 1792
 
 
 def test_the_first_stage_of_a_pipeline_is_the_fullest_when_micro_batches_in_flight_outweigh_the_logits() -> None:
@@ -55,7 +55,7 @@ def test_the_first_stage_of_a_pipeline_is_the_fullest_when_micro_batches_in_flig
 
     assert memory_per_rank(recipe(), Layout(data=2, pipeline=2, tensor=2)) == MemoryPerRank(
         weights=held * 2,
-        gradients=held * 2,
+        gradients=held * (2 + 4),
         optimizer=held * 12 // 2,
         activations=2 * (8 * 8 * (8 + 12)),
         logits=0,
@@ -68,7 +68,7 @@ def test_the_last_stage_of_a_pipeline_is_the_fullest_when_the_logits_outweigh_th
 
     assert memory_per_rank(recipe(vocabulary=64), Layout(data=2, pipeline=2, tensor=2)) == MemoryPerRank(
         weights=held * 2,
-        gradients=held * 2,
+        gradients=held * (2 + 4),
         optimizer=held * 12 // 2,
         activations=8 * (8 * (8 + 12) + 4 * 8),
         logits=8 * 32 * (2 + 4 + 8),

@@ -11,7 +11,14 @@ from trainfabric_plan.environment import validate_environment
 from trainfabric_plan.environment.schema import schema_text
 from trainfabric_plan.errors import InvalidInput, Mistake, Refused, mistake
 
-_TEMPLATES = ("app.py", "cdk.json", "requirements.txt", "README.md")
+_FILES = {
+    "app.py": "app.py",
+    "cdk.json": "cdk.json",
+    "requirements.txt": "requirements.txt",
+    "README.md": "README.md",
+    ".gitignore": "gitignore",
+}
+"""Files of the app and the templates they are made from."""
 
 
 def environment_file(name: str) -> Path:
@@ -45,7 +52,7 @@ def write(directory: Path, name: str, region: str) -> list[Path]:
 
 def _contents(name: str, region: str) -> dict[Path, str]:
     values = {"name": name, "region": region, "version": version("trainfabric")}
-    contents = {Path(file): _filled(file, values) for file in _TEMPLATES}
+    contents = {Path(file): _filled(template, values) for file, template in _FILES.items()}
     contents[environment_file(name)] = _filled("environment.yaml", values)
     contents[Path("environments") / "environment.schema.json"] = schema_text()
     return contents

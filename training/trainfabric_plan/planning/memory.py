@@ -2,13 +2,15 @@
 
 Model states under Adam and ZeRO-1 (Rajbhandari et al. 2020, arXiv 1910.02054, section 3.1): weights and gradients in
 the training precision, fp32 master weights and two moments (12 bytes per parameter) divided by the data degree.
-DeepSpeed 0.19.8 keeps the master copy in fp32 training as well (`stage_1_and_2.py`, `single_partition_of_fp32_groups`),
-and does not divide gradients in stage 1.
+DeepSpeed 0.19.8 keeps the master copy in fp32 training as well (`stage_1_and_2.py`, `single_partition_of_fp32_groups`)
+and does not divide gradients in stage 1. Our engine accumulates bf16 gradients in fp32, which keeps both
+(`bf16_optimizer.py`, `fp32_groups_gradients_flat` beside each parameter's own): 6 bytes, not 2.
 
 Activations per layer without recomputation (Korthikanti et al. 2022, arXiv 2205.05198, section 4.2.1):
 s·b·h·(10 + 24/t + 5·a·s/(h·t)) bytes in 16 bit. The models here have no dropout (2 for its masks) and use fused
-attention (the a·s term), which leaves s·b·h·(8 + 24/t); counting the tensors that autograd saves for one block gives
-32.2 at t = 1. A pipeline runs 1F1B: stage i holds min(p - i, micro-batches) of them (DeepSpeed `TrainSchedule`).
+attention (the a·s term), which leaves s·b·h·(8 + 24/t). Counting the tensors that autograd saves in
+`trainfabric_training.model` at t = 1 gives 32.2 per s·b·h for a block and 8.02 bytes per logit for the loss. A pipeline
+runs 1F1B: stage i holds the activations of min(p - i, micro-batches) micro-batches (DeepSpeed `TrainSchedule`).
 
 Not measured on a GPU yet. CUDA context, communication buffers and fragmentation are not in it; `USABLE_SHARE` leaves
 room for them.
@@ -25,6 +27,7 @@ USABLE_SHARE = 0.9
 """Share of an accelerator's memory that a plan may fill: a margin that we chose, not a measurement."""
 
 _BYTES = {"fp32": 4, "bf16": 2}
+_GRADIENT_BYTES = {"fp32": 4, "bf16": 2 + 4}
 _OPTIMIZER_BYTES = 12
 _LOSS_BYTES = 8
 """Vocabulary-parallel cross-entropy keeps two fp32 values per logit for its backward pass."""
@@ -68,7 +71,7 @@ def _stage(recipe: Recipe, layout: Layout, *, in_flight: int, has_head: bool) ->
     logit_bytes = width + _LOSS_BYTES + (4 if recipe.precision != "fp32" else 0)
     return MemoryPerRank(
         weights=held * width,
-        gradients=held * width,
+        gradients=held * _GRADIENT_BYTES[recipe.precision],
         optimizer=held * _OPTIMIZER_BYTES // layout.data,
         activations=int(tokens * per_token * width / 2) * in_flight,
         logits=tokens * _vocabulary_per_rank(model, t) * logit_bytes if has_head else 0,
