@@ -1,6 +1,7 @@
 """A GPT-2 style transformer: pre-norm, GELU, learned positions, embedding tied to the head.
 
-Residual projections start at 0.02 / √(2 × layers), as in GPT-2. Shapes: B samples, S tokens, H hidden.
+Weights start with the deviation √(2 / (5 × hidden)) (Nguyen and Salazar 2019, "small init"), residual projections with
+that over √(2 × layers) (GPT-2). Shapes: B samples, S tokens, H hidden.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from torch.nn import functional
 from trainfabric_plan.recipes import ModelShape
 from trainfabric_training.parallel import (
     ColumnLinear,
+    Initial,
     Mesh,
     Norm,
     PositionEmbedding,
@@ -23,7 +25,6 @@ from trainfabric_training.parallel import (
     VocabularyEmbedding,
     VocabularyParallelCrossEntropy,
 )
-from trainfabric_training.parallel.layers import DEVIATION
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,11 +47,12 @@ class Layer:
 
 def gpt_layers(shape: ModelShape, mesh: Mesh, seed: int) -> tuple[Layer, ...]:
     """The layers from tokens [B, S] to logits [B, S, padded vocabulary / tensor degree]."""
-    embedding = (mesh, seed, "embedding", shape.vocabulary, shape.hidden)
+    initial = Initial(seed=seed, deviation=math.sqrt(2 / (5 * shape.hidden)))
+    embedding = (mesh, initial, "embedding", shape.vocabulary, shape.hidden)
     return (
         Layer(module=VocabularyEmbedding, arguments=embedding, tied="embedding"),
-        Layer(module=PositionEmbedding, arguments=(seed, "positions", shape.sequence_length, shape.hidden)),
-        *(Layer(module=Block, arguments=(mesh, seed, f"blocks.{index}", shape)) for index in range(shape.layers)),
+        Layer(module=PositionEmbedding, arguments=(initial, "positions", shape.sequence_length, shape.hidden)),
+        *(Layer(module=Block, arguments=(mesh, initial, f"blocks.{index}", shape)) for index in range(shape.layers)),
         Layer(module=Norm, arguments=("norm", shape.hidden)),
         Layer(module=VocabularyEmbedding, arguments=embedding, tied="embedding", forward=VocabularyEmbedding.logits),
     )
@@ -64,13 +66,12 @@ def gpt_loss(shape: ModelShape, mesh: Mesh) -> VocabularyParallelCrossEntropy:
 class Block(nn.Module):
     """Attention and feed-forward, each behind a norm and added to the stream: [B, S, H] → [B, S, H]."""
 
-    def __init__(self, mesh: Mesh, seed: int, name: str, shape: ModelShape) -> None:
+    def __init__(self, mesh: Mesh, initial: Initial, name: str, shape: ModelShape) -> None:
         super().__init__()
-        deviation = DEVIATION / math.sqrt(2 * shape.layers)
         self.attention_norm = Norm(f"{name}.attention_norm", shape.hidden)
-        self.attention = Attention(mesh, seed, f"{name}.attention", shape, deviation)
+        self.attention = Attention(mesh, initial, f"{name}.attention", shape)
         self.feed_forward_norm = Norm(f"{name}.feed_forward_norm", shape.hidden)
-        self.feed_forward = FeedForward(mesh, seed, f"{name}.feed_forward", shape, deviation)
+        self.feed_forward = FeedForward(mesh, initial, f"{name}.feed_forward", shape)
 
     def forward(self, values: Tensor) -> Tensor:
         """Two residual additions."""
@@ -82,14 +83,14 @@ class Block(nn.Module):
 class Attention(nn.Module):
     """Causal self-attention; each tensor rank has its own heads."""
 
-    def __init__(self, mesh: Mesh, seed: int, name: str, shape: ModelShape, deviation: float) -> None:
+    def __init__(self, mesh: Mesh, initial: Initial, name: str, shape: ModelShape) -> None:
         super().__init__()
         self.heads = shape.heads // mesh.tensor_degree
         self.head_size = shape.hidden // shape.heads
         self.query_key_value = ColumnLinear(
-            mesh, seed, f"{name}.query_key_value", shape.hidden, shape.hidden, bundles=3
+            mesh, initial, f"{name}.query_key_value", shape.hidden, shape.hidden, bundles=3
         )
-        self.output = RowLinear(mesh, seed, f"{name}.output", shape.hidden, shape.hidden, deviation=deviation)
+        self.output = RowLinear(mesh, _residual(initial, shape), f"{name}.output", shape.hidden, shape.hidden)
 
     def forward(self, values: Tensor) -> Tensor:
         """[B, S, H] → [B, S, H]."""
@@ -104,12 +105,16 @@ class Attention(nn.Module):
 class FeedForward(nn.Module):
     """Two linear layers with GELU between them."""
 
-    def __init__(self, mesh: Mesh, seed: int, name: str, shape: ModelShape, deviation: float) -> None:
+    def __init__(self, mesh: Mesh, initial: Initial, name: str, shape: ModelShape) -> None:
         super().__init__()
-        self.expand = ColumnLinear(mesh, seed, f"{name}.expand", shape.hidden, shape.feed_forward)
-        self.contract = RowLinear(mesh, seed, f"{name}.contract", shape.feed_forward, shape.hidden, deviation=deviation)
+        self.expand = ColumnLinear(mesh, initial, f"{name}.expand", shape.hidden, shape.feed_forward)
+        self.contract = RowLinear(mesh, _residual(initial, shape), f"{name}.contract", shape.feed_forward, shape.hidden)
 
     def forward(self, values: Tensor) -> Tensor:
         """[B, S, H] → [B, S, H]."""
         contracted: Tensor = self.contract(functional.gelu(self.expand(values)))
         return contracted
+
+
+def _residual(initial: Initial, shape: ModelShape) -> Initial:
+    return initial.scaled(1 / math.sqrt(2 * shape.layers))

@@ -3,12 +3,13 @@
 from trainfabric_training.parallel.cross_entropy import VocabularyParallelCrossEntropy
 from trainfabric_training.parallel.layers import ColumnLinear, Norm, PositionEmbedding, RowLinear, VocabularyEmbedding
 from trainfabric_training.parallel.mesh import Mesh, coordinates
-from trainfabric_training.parallel.parameters import ParameterInfo, info_of
+from trainfabric_training.parallel.parameters import Initial, ParameterInfo, info_of
 from trainfabric_training.parallel.ranks import Agreed, Ranks
 
 __all__ = [
     "Agreed",
     "ColumnLinear",
+    "Initial",
     "Mesh",
     "Norm",
     "ParameterInfo",

@@ -8,10 +8,7 @@ from torch.nn import functional
 
 from trainfabric_training.parallel.collectives import copy_to_tensor_ranks, sum_over_tensor_ranks
 from trainfabric_training.parallel.mesh import Mesh
-from trainfabric_training.parallel.parameters import drawn, replicated, sharded
-
-DEVIATION = 0.02
-"""Standard deviation of initial weights (GPT-2)."""
+from trainfabric_training.parallel.parameters import Initial, replicated, sharded
 
 
 class ColumnLinear(nn.Module):
@@ -20,10 +17,10 @@ class ColumnLinear(nn.Module):
     `bundles` products of equal width, such as query, key and value, run as one and are cut each on its own.
     """
 
-    def __init__(self, mesh: Mesh, seed: int, name: str, inputs: int, outputs: int, *, bundles: int = 1) -> None:
+    def __init__(self, mesh: Mesh, initial: Initial, name: str, inputs: int, outputs: int, *, bundles: int = 1) -> None:
         super().__init__()
         self.mesh = mesh
-        weight = drawn(seed, f"{name}.weight", (bundles, outputs, inputs), DEVIATION)
+        weight = initial.drawn(f"{name}.weight", (bundles, outputs, inputs))
         self.weight = sharded(mesh, f"{name}.weight", weight, 1)
         self.bias = sharded(mesh, f"{name}.bias", torch.zeros(bundles, outputs), 1)
 
@@ -36,12 +33,10 @@ class ColumnLinear(nn.Module):
 class RowLinear(nn.Module):
     """A linear layer whose inputs are cut: [B, S, inputs / t] → [B, S, outputs], the same on all tensor ranks."""
 
-    def __init__(
-        self, mesh: Mesh, seed: int, name: str, inputs: int, outputs: int, *, deviation: float = DEVIATION
-    ) -> None:
+    def __init__(self, mesh: Mesh, initial: Initial, name: str, inputs: int, outputs: int) -> None:
         super().__init__()
         self.mesh = mesh
-        weight = drawn(seed, f"{name}.weight", (outputs, inputs), deviation)
+        weight = initial.drawn(f"{name}.weight", (outputs, inputs))
         self.weight = sharded(mesh, f"{name}.weight", weight, 1)
         self.bias = replicated(f"{name}.bias", torch.zeros(outputs))
 
@@ -53,10 +48,10 @@ class RowLinear(nn.Module):
 class VocabularyEmbedding(nn.Module):
     """An embedding whose vocabulary is cut, padded to a multiple of 8 × t; also the head, tied to it."""
 
-    def __init__(self, mesh: Mesh, seed: int, name: str, vocabulary: int, hidden: int) -> None:
+    def __init__(self, mesh: Mesh, initial: Initial, name: str, vocabulary: int, hidden: int) -> None:
         super().__init__()
         self.mesh = mesh
-        weight = drawn(seed, f"{name}.weight", (vocabulary, hidden), DEVIATION)
+        weight = initial.drawn(f"{name}.weight", (vocabulary, hidden))
         padded = padded_vocabulary(vocabulary, mesh.tensor_degree)
         self.weight = sharded(mesh, f"{name}.weight", weight, 0, padded_size=padded)
 
@@ -76,9 +71,9 @@ class VocabularyEmbedding(nn.Module):
 class PositionEmbedding(nn.Module):
     """Learned positions, added: [B, S, H] → [B, S, H]."""
 
-    def __init__(self, seed: int, name: str, positions: int, hidden: int) -> None:
+    def __init__(self, initial: Initial, name: str, positions: int, hidden: int) -> None:
         super().__init__()
-        self.weight = replicated(f"{name}.weight", drawn(seed, f"{name}.weight", (positions, hidden), DEVIATION))
+        self.weight = replicated(f"{name}.weight", initial.drawn(f"{name}.weight", (positions, hidden)))
 
     def forward(self, values: Tensor) -> Tensor:
         """Adds the first S positions."""

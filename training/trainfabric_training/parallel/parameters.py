@@ -32,11 +32,22 @@ def info_of(parameter: Tensor) -> ParameterInfo:
     return found
 
 
-def drawn(seed: int, name: str, shape: tuple[int, ...], deviation: float) -> Tensor:
-    """A whole weight from the normal distribution, a function of seed, name and shape alone."""
-    digest = hashlib.sha256(f"{seed}:{name}".encode()).digest()
-    generator = torch.Generator().manual_seed(int.from_bytes(digest[:7], "big"))
-    return torch.empty(shape).normal_(0.0, deviation, generator=generator)
+@dataclass(frozen=True, kw_only=True)
+class Initial:
+    """How weights start: from a normal distribution of this deviation."""
+
+    seed: int
+    deviation: float
+
+    def scaled(self, factor: float) -> Initial:
+        """The same with another deviation."""
+        return Initial(seed=self.seed, deviation=self.deviation * factor)
+
+    def drawn(self, name: str, shape: tuple[int, ...]) -> Tensor:
+        """A whole weight, a function of seed, name and shape alone."""
+        digest = hashlib.sha256(f"{self.seed}:{name}".encode()).digest()
+        generator = torch.Generator().manual_seed(int.from_bytes(digest[:7], "big"))
+        return torch.empty(shape).normal_(0.0, self.deviation, generator=generator)
 
 
 def replicated(name: str, whole: Tensor) -> nn.Parameter:

@@ -43,6 +43,13 @@ class Ranks:
                 raise Agreed(outcome.error)
         return [outcome.value for outcome in outcomes]
 
+    def each(self, call: Callable[[], T]) -> T:
+        """Calls on every rank; its own result on each. Raises `Agreed` as `everywhere` does."""
+        outcome = _outcome(call)
+        self.everywhere(lambda: _raise(outcome.error))
+        value: T = outcome.value
+        return value
+
     def on_first(self, call: Callable[[], T]) -> T:
         """Calls on rank 0 alone; its result on every rank. Raises `Agreed` as `everywhere` does."""
         outcome = _outcome(call) if self.first else _Outcome()
@@ -83,3 +90,8 @@ def _outcome(call: Callable[[], Any]) -> _Outcome:
         return _Outcome(value=call())
     except TrainfabricError as error:
         return _Outcome(error=str(error))
+
+
+def _raise(error: str | None) -> None:
+    if error is not None:
+        raise TrainfabricError(error)

@@ -1,0 +1,89 @@
+"""What a rank is told by its launcher; the one place of the package that reads and sets environment variables."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, MutableMapping
+from dataclasses import dataclass
+
+from trainfabric_plan.errors import mistake
+
+_FIRST_PORT, _PORTS = 20_000, 10_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class RankSettings:
+    """This process among the processes of the run.
+
+    Attributes:
+        rank: Global rank.
+        world_size: Number of processes.
+        local_rank: Rank on this node; picks the accelerator.
+        local_size: Ranks on this node.
+        host: Where the processes meet, or `None` if there is only one.
+        port: TCP port on that host.
+    """
+
+    rank: int = 0
+    world_size: int = 1
+    local_rank: int = 0
+    local_size: int = 1
+    host: str | None = None
+    port: int = 0
+
+
+def read_settings(variables: Mapping[str, str] | None = None) -> RankSettings:
+    """The settings that torchrun or srun gave, by default to this process; a process that neither started is alone.
+
+    Under srun the processes meet on the node that ran it, which is the first of the job in a batch script, at a port
+    that follows from the job; MASTER_ADDR and MASTER_PORT overrule both.
+
+    Raises:
+        InvalidInput: If a variable is missing or no number.
+    """
+    given = os.environ if variables is None else variables
+    if "RANK" in given:
+        names = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE")
+        return _settings(given, names, given.get("MASTER_ADDR"), given.get("MASTER_PORT"))
+    if "SLURM_PROCID" in given:
+        names = ("SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID", "SLURM_STEP_TASKS_PER_NODE")
+        host = given.get("MASTER_ADDR") or given.get("SLURM_LAUNCH_NODE_IPADDR")
+        port = given.get("MASTER_PORT") or str(_FIRST_PORT + _number(given, "SLURM_JOB_ID") % _PORTS)
+        return _settings(given, names, host, port)
+    return RankSettings()
+
+
+def export(settings: RankSettings, *, cpu: bool, variables: MutableMapping[str, str] | None = None) -> None:
+    """Sets what torch.distributed and DeepSpeed read from the environment by themselves."""
+    target = os.environ if variables is None else variables
+    target.update(RANK=str(settings.rank), WORLD_SIZE=str(settings.world_size), LOCAL_RANK=str(settings.local_rank))
+    if settings.host is not None:
+        target.update(MASTER_ADDR=settings.host, MASTER_PORT=str(settings.port))
+    if cpu:
+        target["DS_ACCELERATOR"] = "cpu"
+
+
+def _settings(
+    given: Mapping[str, str], names: tuple[str, str, str, str], host: str | None, port: str | None
+) -> RankSettings:
+    rank, world_size, local_rank, local_size = (_number(given, name) for name in names)
+    if world_size > 1 and not (host and port and port.isdecimal()):
+        remedy = "start the processes with torchrun or srun, which set them"
+        raise mistake("environment", "MASTER_ADDR and MASTER_PORT", "given", f"{host}:{port}", remedy)
+    return RankSettings(
+        rank=rank,
+        world_size=world_size,
+        local_rank=local_rank,
+        local_size=local_size,
+        host=host,
+        port=int(port) if port else 0,
+    )
+
+
+def _number(given: Mapping[str, str], name: str) -> int:
+    """A whole number; Slurm writes tasks per node as 2(x4) for two on each of four nodes."""
+    value = given.get(name, "").partition("(")[0].partition(",")[0]
+    if not value.isdecimal():
+        remedy = "start the processes with torchrun or srun, which set it"
+        raise mistake("environment", name, "a whole number", value or "nothing", remedy)
+    return int(value)

@@ -1,0 +1,5 @@
+"""What a run writes about itself."""
+
+from trainfabric_training.telemetry.records import Records, StepRecord
+
+__all__ = ["Records", "StepRecord"]

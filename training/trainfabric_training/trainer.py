@@ -1,0 +1,133 @@
+"""A training run, from the request to its result; reads top to bottom."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from trainfabric_node.checkpoint import CheckpointStore, LogEntry
+from trainfabric_node.store import open_store
+from trainfabric_plan.errors import NotFound, Refused
+from trainfabric_training.arguments import Request
+from trainfabric_training.data import open_corpus, sample_index
+from trainfabric_training.engine import Engine, distributed_engine, reference_engine
+from trainfabric_training.engine.keeper import Keeper
+from trainfabric_training.feed import Feed
+from trainfabric_training.parallel import Mesh, Ranks
+from trainfabric_training.telemetry import Records, StepRecord
+
+
+def train(request: Request, ranks: Ranks, device: torch.device) -> None:
+    """Runs what was asked for; every rank calls it.
+
+    Raises:
+        TrainfabricError: If something in the input is wrong; `Agreed` if all ranks know.
+    """
+    mesh = Mesh.of_world(request.layout, ranks.rank)
+    records = Records(request.output, active=ranks.first)
+    checkpoints = None if request.checkpoints is None else CheckpointStore(open_store(request.checkpoints))
+    start = ranks.on_first(lambda: chosen_start(request, checkpoints, records))
+    feed = ranks.each(lambda: open_feed(request, mesh))
+    records.event("start", **description(request, ranks, device))
+
+    engine: Engine
+    keeper = None
+    if request.reference:
+        engine = reference_engine(request.recipe, device)
+    else:
+        engine = distributed = distributed_engine(request.recipe, mesh, ranks, device)
+        if checkpoints is not None:
+            keeper = Keeper(distributed, checkpoints, ranks, records, job=request.job)
+            keeper.claim()
+            start = ranks.on_first(lambda: chosen_start(request, checkpoints, records))
+            if start is not None:
+                keeper.restore(start)
+
+    first = 1 if start is None else start.step + 1
+    status, step = take_steps(request, ranks, engine, feed, records, keeper, first)
+    records.event("stop" if status == "stopped" else "done", step=step)
+    records.result(status, step)
+
+
+def take_steps(
+    request: Request, ranks: Ranks, engine: Engine, feed: Feed, records: Records, keeper: Keeper | None, first: int
+) -> tuple[str, int]:
+    """Steps from `first` on, with checkpoints; `done` or `stopped`, and the last step."""
+    recipe = request.recipe
+    stop_asked_for = stopping(request, ranks)
+    for step in range(first, recipe.steps + 1):
+        began = time.perf_counter()
+        outcome = engine.train_step(feed.micro_batches(step))
+        records.step(
+            StepRecord(
+                step=step,
+                loss=outcome.loss,
+                grad_norm=outcome.grad_norm,
+                tokens=recipe.global_batch * recipe.model.sequence_length,
+                seconds=time.perf_counter() - began,
+                learning_rate=outcome.learning_rate,
+            )
+        )
+        last = step == recipe.steps
+        stop = stop_asked_for(step)
+        if keeper is not None and (stop or last or step % recipe.checkpoint_every == 0):
+            keeper.save(step)
+        if stop and not last:
+            return "stopped", step
+    return "done", max(recipe.steps, first - 1)
+
+
+def stopping(request: Request, ranks: Ranks) -> Callable[[int], bool]:
+    """Whether to stop after a step; all ranks answer alike, whichever of them sees the flag first."""
+    flag = request.stop_flag
+
+    def asked_for(step: int) -> bool:
+        seen = ranks.any(flag.exists()) if flag is not None else False
+        return seen or step == request.stop_after_step
+
+    return asked_for
+
+
+def chosen_start(request: Request, checkpoints: CheckpointStore | None, records: Records) -> LogEntry | None:
+    """The commit to go on from, with the records made ready for it."""
+    start = None if checkpoints is None else starting_commit(request, checkpoints)
+    records.begin(None if start is None else start.step)
+    return start
+
+
+def starting_commit(request: Request, checkpoints: CheckpointStore) -> LogEntry | None:
+    """The commit to go on from, `None` to start anew; never one silently for the other.
+
+    Raises:
+        NotFound: If there is nothing to resume.
+        Refused: If a run that starts anew would write behind another's checkpoints.
+    """
+    newest = checkpoints.newest()
+    if request.resume and newest is None:
+        remedy = "correct --checkpoints, or start anew without --resume"
+        raise NotFound(f"{checkpoints.uri}: --resume must find a committed checkpoint, got none; {remedy}")
+    if newest is not None and not request.resume:
+        remedy = "go on with --resume, or give --checkpoints of a new job"
+        raise Refused(f"{checkpoints.uri}: checkpoints must be new ones, got a commit of step {newest.step}; {remedy}")
+    return newest if request.from_step is None else checkpoints.at_step(request.from_step)
+
+
+def open_feed(request: Request, mesh: Mesh) -> Feed:
+    """The corpus, in the order that the recipe's seed gives."""
+    model = request.recipe.model
+    corpus = open_corpus(request.data, model.sequence_length, request.cache, model.vocabulary)
+    return Feed(samples=corpus, order=sample_index, recipe=request.recipe, mesh=mesh)
+
+
+def description(request: Request, ranks: Ranks, device: torch.device) -> dict[str, Any]:
+    """What runs, for the record."""
+    return {
+        "recipe": request.recipe.name,
+        "layout": request.layout.model_dump(),
+        "ranks": ranks.size,
+        "device": device.type,
+        "engine": "reference" if request.reference else "deepspeed",
+    }
