@@ -113,7 +113,7 @@ def loss_difference(steps: list[dict[str, Any]], reference: list[dict[str, Any]]
     ours, theirs = [s["step"] for s in steps], [s["step"] for s in reference]
     if not ours or ours != theirs or ours != list(range(1, len(ours) + 1)):
         raise ValueError(f"steps.jsonl: steps must be those of the reference, each once, got {ours} against {theirs}")
-    return max(abs(a["loss"] - b["loss"]) for a, b in zip(steps, reference, strict=True))
+    return max(abs(float(a["loss"]) - float(b["loss"])) for a, b in zip(steps, reference, strict=True))
 
 
 def layout_words(layout: dict[str, int]) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import socket
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, cast
@@ -416,19 +415,3 @@ def test_a_wrong_environment_file_is_told_before_aws_is_asked(
     ended = trainfabric("job", "start", "first", "--environment", environment_file({"nodes: 4": "nodes: 0"}))
 
     assert (ended.status, ended.err) == (2, "demo.yaml:6: fleet.nodes must be at least 1, got 0\n")
-
-
-def test_an_installation_without_the_node_package_says_what_to_install(
-    trainfabric: Any, environment_file: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name in [name for name in sys.modules if name.partition(".")[0] == "trainfabric_node"]:
-        monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setitem(sys.modules, "google_crc32c", None)
-
-    ended = trainfabric("job", "status", "--environment", environment_file())
-
-    assert (ended.status, ended.out) == (2, "")
-    assert ended.err == (
-        "trainfabric: package google_crc32c must be installed for this command, got none; "
-        "pip install 'trainfabric[node]'\n"
-    )

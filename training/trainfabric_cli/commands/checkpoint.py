@@ -46,13 +46,12 @@ def list_checkpoints(
 
 
 def _store(place: str, job: str | None) -> CheckpointStore:
-    from trainfabric_cli.deployed import read_and_connect, with_node_package
+    from trainfabric_cli.deployed import read_and_connect
+    from trainfabric_node.checkpoint import CheckpointStore
+    from trainfabric_node.store import open_store
     from trainfabric_plan.contract import checkpoint_prefix
     from trainfabric_plan.errors import NotFound
 
-    with with_node_package():
-        from trainfabric_node.checkpoint import CheckpointStore
-        from trainfabric_node.store import open_store
     if "://" in place:
         return CheckpointStore(open_store(place))
     environment, control = read_and_connect(Path(place))

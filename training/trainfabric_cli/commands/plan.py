@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperGroup
@@ -51,6 +52,25 @@ def show(environment_file: EnvironmentArgument, as_json: Json = False) -> None:
         print_json(_document(plan, cost, chosen, environment.fleet.instance_type))
     else:
         _print(plan, cost, chosen, environment.fleet.instance_type)
+
+
+@app.command()
+def draw(
+    environment_file: EnvironmentArgument,
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE.svg", help="Where the picture goes.")],
+) -> None:
+    """Draw an environment as SVG: network, nodes, file system, buckets."""
+    from trainfabric_cli.picture import environment_svg
+    from trainfabric_plan.environment.file import read_environment
+    from trainfabric_plan.errors import mistake
+    from trainfabric_plan.planning import make_plan
+
+    environment = read_environment(environment_file)
+    picture = environment_svg(environment, make_plan(environment))
+    try:
+        output.write_text(picture, encoding="utf-8")
+    except OSError as error:
+        raise mistake(str(output), "output", "a file that can be written", error.strerror) from None
 
 
 def _document(plan: Plan, cost: CostPerHour, recipe: Recipe, instance_type: str) -> dict[str, Any]:
