@@ -33,11 +33,11 @@ def test_an_agent_waits_for_a_job_and_leaves_when_told_to(tmp_path: Path, s3_uri
             AGENT, env=variables, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
         ) as agent:
             assert agent.stdout is not None
-            first = agent.stdout.readline()
+            said = next(line for line in agent.stdout if "waiting" in line)
             agent.send_signal(signal.SIGTERM)
             rest = agent.stdout.read()
 
-    assert first.endswith("INFO coordinator i-0123456789abcdef0 at 10.0.0.7: waiting for a job\n")
+    assert said.endswith("INFO coordinator i-0123456789abcdef0 at 10.0.0.7: waiting for a job\n")
     assert (rest, agent.returncode) == ("", 0)
 
 

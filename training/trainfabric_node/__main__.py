@@ -20,6 +20,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
     commands.add_parser("agent", help="take part in the jobs of this node's environment until told to leave")
     parser.parse_args(arguments)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stdout)
+    logging.getLogger("botocore").setLevel(logging.WARNING)
     try:
         run_agent(read_settings())
     except TrainfabricError as error:

@@ -101,9 +101,8 @@ class TrainerProcess:
                 raise RuntimeError(f"processes {marked(self._mark)} must be gone {_SECONDS_TO_DIE:g} s after SIGKILL")
             time.sleep(0.02)
 
-    def last_lines(self, lines: int = 15, characters: int = 2000) -> str:
-        """The end of its output."""
+    def output(self, limit: int = 256 * 1024) -> str:
+        """What it has printed, or the end of that."""
         with self.log.open("rb") as file:
-            file.seek(max(0, self.log.stat().st_size - 4 * characters))
-            text = file.read().decode(errors="replace")
-        return "\n".join(text.splitlines()[-lines:])[-characters:]
+            file.seek(max(0, self.log.stat().st_size - limit))
+            return file.read().decode(errors="replace")

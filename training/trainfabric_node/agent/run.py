@@ -8,7 +8,7 @@ import time
 from dataclasses import dataclass
 
 from trainfabric_node.agent.host import Host, attempt
-from trainfabric_node.agent.launch import Launch, trainer_variables
+from trainfabric_node.agent.launch import Launch, trainer_variables, why_it_failed
 from trainfabric_node.agent.metrics import StepMetrics
 from trainfabric_node.agent.process import TrainerProcess
 from trainfabric_node.agent.publisher import Publisher
@@ -126,7 +126,8 @@ class NodeRun:
                 self._terminate(trainer)
                 return NodeEnd(NodeState.FAILED, "the environment was released while the trainer ran")
             time.sleep(self._patience.poll_s)
-        return NEVER_BEGAN if asked_at is not None and not began and reason != "failed" else None
+        left_unbegun = asked_at is not None and not began and trainer.status != 0
+        return NEVER_BEGAN if left_unbegun and reason != "failed" else None
 
     def _terminate(self, trainer: TrainerProcess) -> None:
         trainer.terminate()
@@ -174,7 +175,8 @@ class NodeRun:
 
     def _judge(self, trainer: TrainerProcess, status: int | None) -> NodeEnd:
         if status != 0:
-            return NodeEnd(NodeState.FAILED, f"the trainer left with status {status}: {trainer.last_lines()}")
+            reason = why_it_failed(trainer.output())
+            return NodeEnd(NodeState.FAILED, f"the trainer left with status {status}: {reason}")
         deadline = time.monotonic() + self._patience.result_s
         while time.monotonic() < deadline:
             result = attempt(self._records.result)
