@@ -31,6 +31,7 @@ def install(wrap: Callable[[Any, str, Callable[[Method], Any]], None]) -> None:
     wrap(CloudFormationResponse, "execute_change_set", _by_arn)
     wrap(CloudFormationResponse, "delete_change_set", _by_arn)
     wrap(CloudFormationBackend, "create_change_set", _creating)
+    wrap(CloudFormationBackend, "describe_change_set", lambda _: _describe)
     wrap(CloudFormationBackend, "delete_change_set", lambda _: _delete)
     wrap(CloudFormationBackend, "execute_change_set", lambda _: _execute)
 
@@ -56,14 +57,18 @@ def _creating(create: Method) -> Method:
     return create_change_set
 
 
+def _describe(backend: Any, change_set_name: str) -> Any:
+    if change_set_name not in backend.change_sets:  # the CDK waits for this answer after it has deleted one
+        raise ChangeSetNotFound(f"ChangeSet [{change_set_name}] does not exist")
+    return backend.change_sets[change_set_name]
+
+
 def _delete(backend: Any, change_set_name: str) -> None:
     backend.change_sets.pop(change_set_name, None)
 
 
 def _execute(backend: Any, change_set_name: str, stack_name: str | None = None) -> None:
-    change_set = backend.change_sets.get(change_set_name)
-    if change_set is None:
-        raise ChangeSetNotFound(f"ChangeSet [{change_set_name}] does not exist")
+    change_set = _describe(backend, change_set_name)
     stack = backend.stacks[change_set.stack_id]
     if change_set.change_set_type == "CREATE":
         _create(backend, stack, change_set)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
 import json
 import urllib.request
@@ -110,7 +111,7 @@ NETWORK: dict[str, Any] = {
 
 @pytest.fixture
 def network() -> dict[str, Any]:
-    return json.loads(json.dumps(NETWORK))
+    return copy.deepcopy(NETWORK)
 
 
 @pytest.fixture

@@ -290,3 +290,13 @@ def test_change_sets_of_two_stacks_may_have_one_name(aws: Aws, new_name: Any) ->
     for stack in (first, second):
         assert aws.outputs(stack)["Name"] == aws.resources(stack)["Place"]["physical_id"]
         assert aws.resources(stack)["Place"]["physical_id"].startswith(stack)
+
+
+def test_a_change_set_that_was_deleted_is_not_found(aws: Aws, stack: str) -> None:
+    client = aws.client("cloudformation")
+    body = json.dumps({"Resources": {"Place": {"Type": "AWS::EC2::PlacementGroup"}}})
+    client.create_change_set(StackName=stack, ChangeSetName="cs", ChangeSetType="CREATE", TemplateBody=body)
+    client.delete_change_set(StackName=stack, ChangeSetName="cs")
+    with pytest.raises(ClientError) as failure:
+        client.describe_change_set(StackName=stack, ChangeSetName="cs")
+    assert failure.value.response["Error"]["Code"] == "ChangeSetNotFound"
