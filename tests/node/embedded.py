@@ -5,7 +5,11 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 
+import boto3
 from moto.server import ThreadedMotoServer
+
+IMAGE = "ami-12c6146b"
+"""One of those that moto knows."""
 
 CREDENTIALS = {
     "AWS_ACCESS_KEY_ID": "testing",
@@ -25,3 +29,17 @@ def running_moto() -> Iterator[dict[str, str]]:
         yield {"AWS_ENDPOINT_URL": f"http://{host}:{port}", **CREDENTIALS}
     finally:
         server.stop()
+
+
+def deploy_groups(*names: str) -> None:
+    """Auto Scaling groups of up to eight nodes, none of which is wanted yet."""
+    scaling = boto3.client("autoscaling")
+    scaling.create_launch_configuration(LaunchConfigurationName="node", ImageId=IMAGE, InstanceType="t3.micro")
+    for name in names:
+        scaling.create_auto_scaling_group(
+            AutoScalingGroupName=name,
+            LaunchConfigurationName="node",
+            MinSize=0,
+            MaxSize=8,
+            AvailabilityZones=["us-east-1a"],
+        )

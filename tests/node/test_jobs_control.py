@@ -8,7 +8,7 @@ from typing import Any
 import boto3
 import pytest
 
-from tests.node.embedded import running_moto
+from tests.node.embedded import deploy_groups, running_moto
 from tests.node.samples import RECIPE, deployed, plan
 from trainfabric_node.checkpoint import CheckpointStore
 from trainfabric_node.jobs import (
@@ -29,10 +29,6 @@ from trainfabric_plan.errors import InvalidInput, NotFound, Refused, Unreachable
 DATA = "s3://data/data/corpus"
 
 
-IMAGE = "ami-12c6146b"
-"""One of those that moto knows."""
-
-
 @pytest.fixture(scope="module")
 def moto() -> Iterator[dict[str, str]]:
     with running_moto() as variables, pytest.MonkeyPatch.context() as patch:
@@ -41,7 +37,7 @@ def moto() -> Iterator[dict[str, str]]:
         for bucket in ("data", "checkpoints"):
             boto3.client("s3").create_bucket(Bucket=bucket)
         boto3.client("s3").put_object(Bucket="data", Key="data/corpus.json", Body=b"{}")
-        _deploy_groups("lab-coordinator", "lab-workers")
+        deploy_groups("lab-coordinator", "lab-workers")
         yield variables
 
 
@@ -80,19 +76,6 @@ def lab(aws: str, connected: JobControl) -> JobControl:
 
 def _write_parameter(value: str) -> None:
     boto3.client("ssm").put_parameter(Name=environment_parameter("lab"), Value=value, Type="String", Overwrite=True)
-
-
-def _deploy_groups(*names: str) -> None:
-    scaling = boto3.client("autoscaling")
-    scaling.create_launch_configuration(LaunchConfigurationName="node", ImageId=IMAGE, InstanceType="t3.micro")
-    for name in names:
-        scaling.create_auto_scaling_group(
-            AutoScalingGroupName=name,
-            LaunchConfigurationName="node",
-            MinSize=0,
-            MaxSize=8,
-            AvailabilityZones=["us-east-1a"],
-        )
 
 
 def _wanted() -> dict[str, int]:
