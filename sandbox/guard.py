@@ -3,7 +3,8 @@
 `python -I -S guard.py GRACE_SECONDS COMMAND…`: the guard gets SIGTERM when its parent dies (PR_SET_PDEATHSIG), and
 orphans of the command become its children (PR_SET_CHILD_SUBREAPER), even those in sessions of their own. On SIGTERM
 or SIGINT it sends SIGTERM to the command and, once the command has ended or the grace is over, SIGKILL to every
-process below the guard. Leaves with the command's exit status, or 128 + signal.
+process below the guard. If the guard itself is killed, so is the command. Leaves with the command's exit status, or
+128 + signal.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+LIBC = ctypes.CDLL(None, use_errno=True)
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
 ENDING = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP}
@@ -48,13 +50,11 @@ def _parents() -> Iterator[tuple[int, int]]:
             yield int(entry.name), int(fields[1])
 
 
-def _tie_to_parent() -> None:
+def _tie_to_parent(number: signal.Signals) -> None:
     parent = os.getppid()
-    libc = ctypes.CDLL(None, use_errno=True)
-    libc.prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
-    libc.prctl(PR_SET_CHILD_SUBREAPER, 1)
+    LIBC.prctl(PR_SET_PDEATHSIG, number)
     if os.getppid() != parent:  # it died before the kernel was told
-        os.kill(os.getpid(), signal.SIGTERM)
+        os.kill(os.getpid(), number)
 
 
 def _kill_all_below() -> None:
@@ -90,9 +90,15 @@ def _wait(command: subprocess.Popen[bytes], grace_s: float) -> int:
 def main(arguments: list[str]) -> int:
     """Run the command of `arguments` (grace in seconds, then the command) and see to its end."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {*ENDING, signal.SIGCHLD})
-    _tie_to_parent()
+    _tie_to_parent(signal.SIGTERM)
+    LIBC.prctl(PR_SET_CHILD_SUBREAPER, 1)
     grace_s, *command = arguments
-    child = subprocess.Popen(command, preexec_fn=lambda: signal.pthread_sigmask(signal.SIG_SETMASK, before))
+
+    def begin() -> None:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        _tie_to_parent(signal.SIGKILL)
+
+    child = subprocess.Popen(command, preexec_fn=begin)
     try:
         status = _wait(child, float(grace_s))
     finally:

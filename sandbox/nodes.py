@@ -30,7 +30,7 @@ from trainfabric_plan.contract import NodeVariable
 from trainfabric_plan.errors import NotFound
 
 AGENT = (sys.executable, "-m", "trainfabric_node", "agent")
-POLL_S = 0.3
+POLL_S = 0.5
 GRACE_S = 15.0
 """Time that an agent has between SIGTERM and SIGKILL."""
 RESTART_S = 5.0

@@ -64,6 +64,15 @@ time.sleep(600)
     wait_until(lambda: not any(map(alive, started)), timeout_s=10, what="the end of everything")
 
 
+def test_a_command_does_not_outlive_its_guard(tmp_path: Path) -> None:
+    with Children() as children:
+        command = [sys.executable, "-c", "import os, time; print(os.getpid(), flush=True); time.sleep(600)"]
+        child = children.start("guarded", command, log=tmp_path / "log")
+        wait_until(lambda: child.last_lines().isdecimal(), timeout_s=10, what="the command", child=child)
+        child.process.kill()
+        wait_until(lambda: not alive(int(child.last_lines())), timeout_s=10, what="the end of the command")
+
+
 def test_a_command_gets_sigterm_first_and_its_exit_status_is_passed_on(tmp_path: Path) -> None:
     orderly = "import signal, sys; signal.signal(signal.SIGTERM, lambda *_: sys.exit(7)); print('up', flush=True)"
     with Children() as children:
