@@ -48,9 +48,9 @@ def test_all_mistakes_in_the_file_are_told_without_a_traceback_and_nothing_is_sy
     assert (done.returncode, done.stdout) == (2, "")
     bad = tmp_path / "bad.yaml"
     assert done.stderr.splitlines() == [
-        f"{bad}:9: training.ranks must be a known key, got ranks; did you mean ranks_per_node?",
         f"{bad}:5: fleet.instance_type must be a type with EFA while fleet.efa is on, got m7i.large; "
         "choose a type with EFA (trainfabric catalog lists them) or set fleet.efa: false",
+        f"{bad}:9: training.ranks must be a known key, got ranks; did you mean ranks_per_node?",
     ]
     assert not list((tmp_path / "out").glob("*.template.json"))
 
