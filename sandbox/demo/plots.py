@@ -28,20 +28,15 @@ def plot_losses(files: DemoFiles, directory: Path, layout: str) -> None:
     bottom.semilogy(
         steps, [max(abs(a - b), 1e-9) for a, b in zip(ours, reference, strict=True)], color=_OURS, linewidth=1.2
     )
-    bottom.set_ylabel("|Δ loss|")
+    bottom.set_ylabel("|Δ loss| (0 at 1e-9)")
     bottom.set_xlabel("optimizer step")
     for event in files.events:
         if event["event"] == "commit":
             top.axvline(event["step"], color=_MARK, linewidth=0.6, linestyle=":")
         if event["event"] == "stop":
             top.axvline(event["step"], color=_MARK, linewidth=1.4)
-            top.annotate(
-                f" stopped after step {event['step']},\n resumed from its checkpoint",
-                (event["step"], max(ours)),
-                color=_MARK,
-                va="top",
-                fontsize=9,
-            )
+            words = f" stopped after step {event['step']}, resumed from its checkpoint"
+            top.annotate(words, (event["step"], min(ours)), color=_MARK, va="bottom", fontsize=9)
     top.plot([], [], color=_MARK, linewidth=0.8, linestyle=":", label="checkpoint committed")
     top.legend(frameon=False, loc="upper right")
     for axes in (top, bottom):

@@ -42,7 +42,11 @@ def run_demo(root: Path, build: Path, environment_file: Path, console: Console) 
     environment = read_environment(environment_file)
     narrator = Narrator(console, PHASES)
     with Children() as children:
-        variables = local_environment(**cdk_variables(), PATH=f"{Path(sys.executable).parent}:{os.environ['PATH']}")
+        # one thread a process: eight ranks share the machine, and threads that spin slow each other down
+        threads = {"OMP_NUM_THREADS": "1"}
+        variables = local_environment(
+            **cdk_variables(), **threads, PATH=f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+        )
         commands = Commands(root=root, logs=build / "logs", children=children, environment=variables)
         with narrator.phase("synth", f"synthesise {environment_file.relative_to(root)}"):
             _synthesise(commands, build, environment_file)

@@ -12,12 +12,11 @@ from sandbox.demo.commands import Commands, DemoFailed
 from sandbox.demo.deployment import EmbeddedAws
 from sandbox.demo.narrator import StepBar
 from sandbox.processes import Child
-from trainfabric_plan.contract import EVENTS_FILE, STEPS_FILE, run_prefix
+from trainfabric_plan.contract import EVENTS_FILE, OUTCOME_FILE, STEPS_FILE, run_prefix
 from trainfabric_plan.deployed import DeployedEnvironment
 
 POLL_S = 1.0
 TIMEOUT_S = 240.0
-FINISHED = {"done", "stopped", "failed"}
 
 
 class DemoJob:
@@ -60,25 +59,32 @@ class DemoJob:
                 raise DemoFailed(f"run {run}: step {step} must come within {TIMEOUT_S:g} s, got {lines[-1:] or 'none'}")
             time.sleep(POLL_S)
 
-    def wait_until_finished(self, run: int) -> None:
-        """Wait until every node has reported the end of the run."""
+    def wait_until_finished(self, run: int) -> dict[str, Any]:
+        """Wait until the coordinator has concluded the run and scaled the fleet to zero; returns the job's status."""
         deadline = time.monotonic() + TIMEOUT_S
-        while self.status()["state"] not in FINISHED:
+        while self._text(run, OUTCOME_FILE) is None:
+            self._fail_if_node_failed(run)
             if time.monotonic() > deadline:
-                raise DemoFailed(f"run {run}: nodes must report the end within {TIMEOUT_S:g} s")
+                raise DemoFailed(f"run {run}: its end must come within {TIMEOUT_S:g} s, got none")
             time.sleep(POLL_S)
-        if self.status()["state"] == "failed":
-            raise DemoFailed(f"run {run} failed: {json.dumps(self.status(), indent=2)}")
+        status = self.status()
+        if status["state"] != "done":
+            raise DemoFailed(f"run {run} must be done, got: {json.dumps(status, indent=2)}")
+        return status
 
     def lines(self, run: int, file: str) -> list[dict[str, Any]]:
         """Lines of a JSONL file that the coordinator has uploaded, none if it has not yet."""
+        return [json.loads(line) for line in (self._text(run, file) or "").splitlines() if line.strip()]
+
+    def _text(self, run: int, file: str) -> str | None:
         try:
-            body = self._s3.get_object(Bucket=self._bucket, Key=f"{run_prefix(self.name, run)}{file}")["Body"].read()
+            found = self._s3.get_object(Bucket=self._bucket, Key=f"{run_prefix(self.name, run)}{file}")
         except ClientError as error:
             if error.response["Error"]["Code"] == "NoSuchKey":
-                return []
+                return None
             raise
-        return [json.loads(line) for line in body.decode().splitlines() if line.strip()]
+        text: str = found["Body"].read().decode()
+        return text
 
     def telemetry(self, runs: int) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
         """Steps and events of all runs, in order."""

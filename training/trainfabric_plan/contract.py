@@ -131,6 +131,10 @@ RESULT_FILE = "result.json"
 """Written by rank 0 when the trainer ends in order: `status` ("done" or "stopped") and the last `step`."""
 
 
+OUTCOME_FILE = "outcome.json"
+"""In a run's folder of the checkpoint bucket once its nodes are released: how the run ended."""
+
+
 class ExitStatus:
     """Exit statuses of the trainer and of the commands."""
 

@@ -24,6 +24,7 @@ from trainfabric_plan.contract import (
     CURRENT_JOB_KEY,
     EVENTS_FILE,
     LAST_JOB_KEY,
+    OUTCOME_FILE,
     RESULT_FILE,
     STEPS_FILE,
     checkpoint_prefix,
@@ -175,11 +176,11 @@ class RunRecords:
 
     def conclude(self, outcome: Outcome) -> None:
         """Says how the run ended; the first one counts."""
-        self._store.put_if_absent(f"{self._prefix}outcome.json", outcome.model_dump_json(indent=2).encode())
+        self._store.put_if_absent(f"{self._prefix}{OUTCOME_FILE}", outcome.model_dump_json(indent=2).encode())
 
     def outcome(self) -> Outcome | None:
         """How the run ended, once it has."""
-        return _read(self._store, f"{self._prefix}outcome.json", Outcome)
+        return _read(self._store, f"{self._prefix}{OUTCOME_FILE}", Outcome)
 
     def result(self) -> TrainerResult | None:
         """What the trainer left behind, once the node of rank 0 has published it."""
