@@ -149,6 +149,11 @@ def test_interruption_warnings_reach_an_encrypted_topic(
         ),
         ({"nodes": 0}, "Demo/Fleet: nodes must be at least 1, got 0"),
         (
+            {"nodes": cdk.Token.as_number(cdk.Fn.ref("Nodes"))},
+            "Demo/Fleet: nodes must be at least 1, got a token; "
+            "give it as a number: whether there are workers follows from it",
+        ),
+        (
             {"subnet": lambda network: [network.private_subnet, network.public_subnet]},
             "Demo/Fleet: subnet must be one subnet: EFA and a cluster placement group do not cross zones, "
             "got 2 subnets",

@@ -56,7 +56,10 @@ def _mistakes(where: str, environment: str, subnet: object, nodes: int, mount_po
     if isinstance(subnet, list | tuple):
         rule = "one subnet: EFA and a cluster placement group do not cross zones"
         yield Mistake(where=where, name="subnet", rule=rule, got=f"{len(subnet)} subnets")
-    if is_known(nodes) and nodes < 1:
+    if not is_known(nodes):
+        remedy = "give it as a number: whether there are workers follows from it"
+        yield Mistake(where=where, name="nodes", rule="at least 1", got="a token", remedy=remedy)
+    elif nodes < 1:
         yield Mistake(where=where, name="nodes", rule="at least 1", got=str(nodes))
     if is_known(mount_point) and not _MOUNT_POINT.fullmatch(mount_point):
         rule = "an absolute path of letters, digits, /, _ and -"
