@@ -54,11 +54,16 @@ def read_settings(variables: Mapping[str, str] | None = None) -> RankSettings:
 
 
 def export(settings: RankSettings, *, cpu: bool, variables: MutableMapping[str, str] | None = None) -> None:
-    """Sets what torch.distributed and DeepSpeed read from the environment by themselves."""
+    """Sets what torch.distributed and DeepSpeed read from the environment by themselves.
+
+    Nothing here is compiled, but DeepSpeed 0.19.8 decorates functions with `torch.compile` while it is imported, which
+    would load the compiler: 1.2 s of CPU time per rank.
+    """
     target = os.environ if variables is None else variables
     target.update(RANK=str(settings.rank), WORLD_SIZE=str(settings.world_size), LOCAL_RANK=str(settings.local_rank))
     if settings.host is not None:
         target.update(MASTER_ADDR=settings.host, MASTER_PORT=str(settings.port))
+    target["TORCHDYNAMO_DISABLE"] = "1"
     if cpu:
         target["DS_ACCELERATOR"] = "cpu"
 
