@@ -44,7 +44,7 @@ test: setup test-infrastructure test-training test-end-to-end ## run all tests
 
 .PHONY: test-infrastructure test-training test-end-to-end
 test-infrastructure: setup
-	$(PYTEST) -n 2 tests/plan tests/cli tests/architecture tests/cdk tests/stacks tests/nag tests/examples
+	$(PYTEST) -n 2 tests/plan tests/cli tests/architecture tests/cdk tests/stacks tests/snapshots tests/nag tests/examples
 
 test-training: setup
 	$(PYTEST) tests/node tests/training
@@ -70,7 +70,7 @@ validate: setup ## synthesise with CDK's own CloudFormation validation on (slow,
 	.ci/validate
 
 snapshots: setup ## accept the templates as they are now
-	$(PYTEST) tests/stacks --snapshot-update
+	$(PYTEST) tests/snapshots --snapshot-update
 
 build: setup ## the wheel, into dist/
 	$(BIN)/pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist .

@@ -147,6 +147,11 @@ def test_interruption_warnings_reach_an_encrypted_topic(
             "Demo/Fleet: instance_type must be a type with EFA while efa is on, got m7i.large; "
             "choose a type with EFA or set efa=False",
         ),
+        (
+            {"instance_type": "trn1.32xlarge"},
+            "Demo/Fleet: image_id must be given for trn1.32xlarge: the default image has drivers for NVIDIA on x86_64, "
+            "not for Trainium, got nothing; give the id of an image with its drivers",
+        ),
         ({"nodes": 0}, "Demo/Fleet: nodes must be at least 1, got 0"),
         (
             {"nodes": cdk.Token.as_number(cdk.Fn.ref("Nodes"))},

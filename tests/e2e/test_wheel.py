@@ -47,7 +47,8 @@ def _link_distribution(name: str, site: Path) -> None:
     """Hard-link the files of an installed distribution: a real installation without downloading half a gigabyte."""
     for file in metadata.distribution(name).files or []:
         source, target = Path(str(file.locate())), site / str(file)
-        if ".." not in file.parts and source.is_file() and "__pycache__" not in file.parts:
+        wanted = source.is_file() and ".." not in file.parts
+        if wanted and not target.exists():  # two distributions may share a file
             target.parent.mkdir(parents=True, exist_ok=True)
             _link(source, target)
 

@@ -74,6 +74,12 @@ def test_an_environment_cannot_be_changed_after_it_was_read(environment_data: An
             "choose a type with EFA (trainfabric catalog lists them) or set fleet.efa: false",
             id="EFA on a type without it",
         ),
+        pytest.param(
+            {"fleet.instance_type": "trn1.32xlarge"},
+            "demo.yaml: fleet.ami_id must be given for trn1.32xlarge: the default image has no Neuron driver, "
+            "got nothing; add the id of a Neuron image",
+            id="Trainium on the default image",
+        ),
         pytest.param({"fleet.nodes": 0}, "demo.yaml: fleet.nodes must be at least 1, got 0", id="no nodes"),
         pytest.param({"fleet.nodes": 2.5}, "demo.yaml: fleet.nodes must be a whole number, got 2.5", id="half a node"),
         pytest.param({"fleet.nodes": "4"}, "demo.yaml: fleet.nodes must be a whole number, got '4'", id="text node"),

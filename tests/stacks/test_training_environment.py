@@ -253,7 +253,8 @@ def test_nodes_with_public_addresses_stand_in_the_public_subnet(make_environment
     (data,) = (t["LaunchTemplateData"] for t in found(environment.fleet, "AWS::EC2::LaunchTemplate"))
     (interface,) = data["NetworkInterfaces"]
     assert interface["AssociatePublicIpAddress"] is True
-    assert "PublicSubnet" in interface["SubnetId"]["Fn::ImportValue"]
+    (group,) = found(environment.fleet, "AWS::AutoScaling::AutoScalingGroup")
+    assert "PublicSubnet" in group["VPCZoneIdentifier"][0]["Fn::ImportValue"]
     assert found(environment.fleet, "AWS::EC2::PlacementGroup") == []
 
 

@@ -40,6 +40,18 @@ def checked_instance(scope: IConstruct, instance_type: object, *, efa: bool) -> 
     return row
 
 
+def check_image(scope: IConstruct, instance: InstanceType, image_id: str | None) -> None:
+    """The default image fits NVIDIA accelerators on x86_64 alone.
+
+    Raises:
+        PropertyError: If another kind of node is given no image of its own.
+    """
+    if image_id is None and (instance.accelerator == "Trainium" or instance.architecture != "x86_64"):
+        kind = instance.accelerator or instance.architecture
+        rule = f"given for {instance.name}: the default image has drivers for NVIDIA on x86_64, not for {kind}"
+        raise property_error(scope, "image_id", rule, "nothing", "give the id of an image with its drivers")
+
+
 def check_fleet(scope: IConstruct, *, environment: str, subnet: object, nodes: int, mount_point: str) -> None:
     """Refuse values that cannot work whatever the instance type is.
 

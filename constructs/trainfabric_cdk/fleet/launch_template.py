@@ -24,8 +24,9 @@ _Launch = ec2.CfnLaunchTemplate
 class NodeLaunchTemplate(ec2.CfnLaunchTemplate):
     """One kind of node of a fleet.
 
-    Security groups stand at the interfaces, never at the instance: EC2 refuses both together. Metadata is IMDSv2 with
-    two hops, so that containers reach it.
+    Security groups stand at the interfaces, never at the instance: EC2 refuses both together. No interface names a
+    subnet: the Auto Scaling group does, as eksctl and terraform-aws-eks have it for nodes with EFA. Metadata is IMDSv2
+    with two hops, so that containers reach it; without instance tags, whose keys EC2 would then restrict for everybody.
     """
 
     def __init__(
@@ -36,7 +37,6 @@ class NodeLaunchTemplate(ec2.CfnLaunchTemplate):
         instance_type: str,
         image_id: str,
         interfaces: Sequence[Interface],
-        subnet: ec2.ISubnet,
         security_group: ec2.ISecurityGroup,
         associate_public_ip: bool,
         placement_group: ec2.IPlacementGroup | None,
@@ -58,8 +58,7 @@ class NodeLaunchTemplate(ec2.CfnLaunchTemplate):
                 instance_market_options=capacity.market_options(),
                 instance_initiated_shutdown_behavior="terminate",
                 network_interfaces=[
-                    _network_interface(interface, subnet, security_group, associate_public_ip)
-                    for interface in interfaces
+                    _network_interface(interface, security_group, associate_public_ip) for interface in interfaces
                 ],
                 placement=_placement(placement_group),
                 metadata_options=_metadata_options(),
@@ -72,13 +71,12 @@ class NodeLaunchTemplate(ec2.CfnLaunchTemplate):
 
 
 def _network_interface(
-    interface: Interface, subnet: ec2.ISubnet, security_group: ec2.ISecurityGroup, associate_public_ip: bool
+    interface: Interface, security_group: ec2.ISecurityGroup, associate_public_ip: bool
 ) -> ec2.CfnLaunchTemplate.NetworkInterfaceProperty:
     return _Launch.NetworkInterfaceProperty(
         network_card_index=interface.card,
         device_index=interface.device,
         interface_type=interface.type.value,
-        subnet_id=subnet.subnet_id,
         groups=[security_group.security_group_id],
         # Absent unless asked for: beside several interfaces EC2 refuses the parameter (karpenter PR 5666).
         associate_public_ip_address=True if associate_public_ip else None,
@@ -92,7 +90,7 @@ def _placement(group: ec2.IPlacementGroup | None) -> ec2.CfnLaunchTemplate.Place
 
 def _metadata_options() -> ec2.CfnLaunchTemplate.MetadataOptionsProperty:
     return _Launch.MetadataOptionsProperty(
-        http_endpoint="enabled", http_tokens="required", http_put_response_hop_limit=2, instance_metadata_tags="enabled"
+        http_endpoint="enabled", http_tokens="required", http_put_response_hop_limit=2
     )
 
 

@@ -14,7 +14,7 @@ from constructs import Construct
 
 from trainfabric_cdk.bundle import TrainingAsset
 from trainfabric_cdk.fleet.capacity import Capacity
-from trainfabric_cdk.fleet.checks import check_fleet, checked_instance, warn_of_slow_network
+from trainfabric_cdk.fleet.checks import check_fleet, check_image, checked_instance, warn_of_slow_network
 from trainfabric_cdk.fleet.interruptions import InterruptionNotices
 from trainfabric_cdk.fleet.launch_template import DEFAULT_IMAGE, NodeLaunchTemplate
 from trainfabric_cdk.fleet.node_group import NodeGroup
@@ -90,6 +90,7 @@ class SpotTrainingFleet(Construct):
         super().__init__(scope, id)
         check_fleet(self, environment=environment, subnet=subnet, nodes=nodes, mount_point=lustre_mount_point)
         instance = checked_instance(self, instance_type, efa=efa)
+        check_image(self, instance, image_id)
         interfaces = node_interfaces(instance, efa=efa)
         refuse_public_addresses(
             self, interfaces=len(interfaces), vpc=vpc, subnet=subnet, associate_public_ip=associate_public_ip
@@ -114,7 +115,6 @@ class SpotTrainingFleet(Construct):
             instance_type=instance.name,
             image_id=image_id or DEFAULT_IMAGE,
             interfaces=interfaces,
-            subnet=subnet,
             security_group=security_group,
             associate_public_ip=associate_public_ip,
             placement_group=placement_group,

@@ -46,7 +46,18 @@ class Sections:
 def mistakes_across(where: str, given: Sections) -> list[Mistake]:
     """Every mistake that shows only when several values are looked at together."""
     found: list[Mistake] = []
-    for rule in (_zone, _instance_type, _efa, _public_ips, _existing_network, _lustre, _recipe, _ranks, _layout):
+    for rule in (
+        _zone,
+        _instance_type,
+        _efa,
+        _image,
+        _public_ips,
+        _existing_network,
+        _lustre,
+        _recipe,
+        _ranks,
+        _layout,
+    ):
         found.extend(Mistake(where=where, **broken) for broken in rule(given))
     return found
 
@@ -85,6 +96,16 @@ def _efa(given: Sections) -> Iterator[dict[str, Any]]:
             "rule": "a type with EFA while fleet.efa is on",
             "got": given.instance.name,
             "remedy": "choose a type with EFA (trainfabric catalog lists them) or set fleet.efa: false",
+        }
+
+
+def _image(given: Sections) -> Iterator[dict[str, Any]]:
+    if given.fleet and given.instance and given.instance.accelerator == "Trainium" and given.fleet.ami_id is None:
+        yield {
+            "name": "fleet.ami_id",
+            "rule": f"given for {given.instance.name}: the default image has no Neuron driver",
+            "got": "nothing",
+            "remedy": "add the id of a Neuron image",
         }
 
 

@@ -65,7 +65,8 @@ class Storage(Strict):
     lustre: Lustre = Lustre()
     """The file system that caches the data bucket for the nodes."""
     retain: bool = True
-    """Keep buckets and file system when the environment is destroyed. `false` deletes them only if they are empty."""
+    """Keep buckets and file system when the environment is destroyed. `false` deletes empty buckets; a file system goes
+    with its data, so it needs the context `trainfabric:deleteContents` with the environment's name as well."""
 
 
 class Fleet(Strict):
