@@ -34,7 +34,7 @@ from trainfabric_plan.planning.planner import make_plan
 from trainfabric_plan.recipes import recipe
 
 PHASES = 7
-STOP_AFTER_STEP = 24
+STOP_AFTER_STEP = 12
 
 
 def run_demo(root: Path, build: Path, environment_file: Path, console: Console) -> None:

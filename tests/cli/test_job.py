@@ -99,7 +99,7 @@ def test_start_asks_for_all_nodes_and_writes_what_the_run_is(job: Any, ledger: J
     assert (ended.status, ended.err) == (0, "")
     spec = JobSpec.model_validate_json(ended.out)
     assert (spec.job, spec.run, spec.resume) == ("first", 1, False)
-    assert (spec.recipe.name, spec.recipe.steps) == ("tiny_cpu", 60)
+    assert (spec.recipe.name, spec.recipe.steps) == ("tiny_cpu", 40)
     assert str(spec.plan.layout) == "data 2 × pipeline 2 × tensor 2"
     assert ledger.current() == spec
     assert nodes.asked == 4
@@ -198,11 +198,11 @@ def test_status_shows_nodes_step_and_loss(job: Any, play: Callable[..., None]) -
     status = job("status", "--json").json
 
     assert (status["job"], status["run"], status["state"]) == ("first", 1, "running")
-    assert (status["step"], status["steps"], status["loss"], status["tokens_per_second"]) == (4, 60, 2.0, 4096.0)
+    assert (status["step"], status["steps"], status["loss"], status["tokens_per_second"]) == (4, 40, 2.0, 4096.0)
     assert [one["role"] for one in status["nodes"]] == ["coordinator", "worker", "worker", "worker"]
     lines = [" ".join(line.split()) for line in job("status", "first").out.splitlines()]
-    assert lines[0] == "first: running at step 4 of 60"
-    for line in ("step 4 of 60", "loss 2.0000", "tokens per second 4,096", "i-00000000000000000 coordinator running"):
+    assert lines[0] == "first: running at step 4 of 40"
+    for line in ("step 4 of 40", "loss 2.0000", "tokens per second 4,096", "i-00000000000000000 coordinator running"):
         assert line in lines
 
 
@@ -232,10 +232,10 @@ def test_following_prints_a_line_for_each_change_and_the_end(
     assert ended.status == 0
     assert ended.out.splitlines()[:5] == [
         "starting: 0 of 4 nodes have come up",
-        "running at step 2 of 60, loss 4.0000",
-        "running at step 4 of 60, loss 2.0000",
-        "done at step 4 of 60, loss 2.0000",
-        "first: done at step 4 of 60",
+        "running at step 2 of 40, loss 4.0000",
+        "running at step 4 of 40, loss 2.0000",
+        "done at step 4 of 40, loss 2.0000",
+        "first: done at step 4 of 40",
     ]
 
 
@@ -253,7 +253,7 @@ def test_start_with_wait_prints_the_end_alone_as_json(
     job: Any, ledger: JobLedger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def sleep(_: float) -> None:
-        ledger.run("first", 1).conclude(Outcome(state="done", step=60, ended=now()))
+        ledger.run("first", 1).conclude(Outcome(state="done", step=40, ended=now()))
 
     monkeypatch.setattr("trainfabric_cli.following.sleep", sleep)
 

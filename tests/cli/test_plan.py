@@ -22,12 +22,12 @@ def test_json_is_the_plan_with_parameters_fit_and_bill(trainfabric: Any, environ
         "accumulation": 4,
         "global_batch": 16,
         "memory_bytes": {
-            "weights": 1845760,
-            "gradients": 1845760,
-            "optimizer": 2768640,
-            "activations": 2883584,
-            "logits": 6291456,
-            "total": 15635200,
+            "weights": 843648,
+            "gradients": 843648,
+            "optimizer": 1265472,
+            "activations": 2162688,
+            "logits": 3145728,
+            "total": 8261184,
         },
         "accelerator_memory_bytes": 80 * 1024**3,
         "usd_per_hour": 134.581,
@@ -38,7 +38,7 @@ def test_json_is_the_plan_with_parameters_fit_and_bill(trainfabric: Any, environ
         ],
         "instance_type": "p5.48xlarge",
         "ranks": 8,
-        "parameters": 1334016,
+        "parameters": 656448,
         "fits": True,
         "cost_items": [
             {
@@ -81,11 +81,11 @@ def test_people_get_layout_memory_cost_and_reasons(trainfabric: Any, environment
     ended = trainfabric("plan", environment_file())
 
     lines = [" ".join(line.split()) for line in ended.out.splitlines()]
-    assert lines[0] == "demo: tiny_cpu, 1,334,016 parameters, on 4 × p5.48xlarge"
+    assert lines[0] == "demo: tiny_cpu, 656,448 parameters, on 4 × p5.48xlarge"
     for line in (
         "ranks 8 4 nodes × 2",
         "global batch 16 micro-batch 2 × accumulation 4 × data 2",
-        "total 14.9 MiB",
+        "total 7.9 MiB",
         "accelerator (fits, with a margin) 80.0 GiB",
         "sum 134.58 without data transfer and requests",
         "• data 2 × pipeline 2 × tensor 2: given in the environment file",

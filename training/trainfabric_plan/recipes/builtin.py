@@ -11,11 +11,11 @@ _ROWS = (
     Recipe(
         name="tiny_cpu",
         description="a small GPT that trains in minutes on two CPU cores; the recipe of the demo and the tests",
-        model=ModelShape(layers=4, hidden=128, heads=4, vocabulary=4096, sequence_length=128),
+        model=ModelShape(layers=4, hidden=96, heads=4, vocabulary=2048, sequence_length=128),
         precision="fp32",
         micro_batch=2,
         global_batch=16,
-        steps=60,
+        steps=40,
         checkpoint_every=10,
         learning_rate=1e-3,
         warmup_steps=5,
