@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import random
@@ -13,7 +14,6 @@ from typing import Any
 from unittest.mock import patch
 
 import pytest
-import torch
 
 from trainfabric_plan.contract import EVENTS_FILE, RESULT_FILE, STEPS_FILE
 from trainfabric_plan.layout import Layout
@@ -35,15 +35,6 @@ SMALL = Recipe(
     learning_rate=3e-3,
     warmup_steps=3,
 )
-
-
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Tests that only a GPU can run are left out where there is none."""
-    if torch.cuda.is_available():
-        return
-    left_out = [item for item in items if item.get_closest_marker("requires_gpu")]
-    config.hook.pytest_deselected(items=left_out)
-    items[:] = [item for item in items if item not in left_out]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -179,8 +170,8 @@ def write_corpus(prefix: Path, vocabulary: int) -> None:
         tokens=total,
         vocabulary=vocabulary,
         skipped=0,
-        bin_sha256="0" * 64,
-        idx_sha256="0" * 64,
+        bin_sha256=hashlib.sha256(prefix.with_suffix(".bin").read_bytes()).hexdigest(),
+        idx_sha256=hashlib.sha256(prefix.with_suffix(".idx").read_bytes()).hexdigest(),
         tokenizer_sha256="0" * 64,
     )
     prefix.with_name(f"{prefix.name}.json").write_text(facts.model_dump_json())

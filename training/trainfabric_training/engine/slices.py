@@ -110,12 +110,12 @@ def self_test(optimizer: Any, module: nn.Module, mesh: Mesh, ranks: Ranks) -> No
             every parameter exactly once over the data ranks: this DeepSpeed keeps its state elsewhere.
     """
     slices = [one for one in local_slices(optimizer, mesh) if one.kind == "master"]
-    _test_views(slices, partitions(optimizer))
-    _test_values(slices, module)
+    _check_views(slices, partitions(optimizer))
+    _check_values(slices, module)
     covers = [(one.info.name, one.start, one.values.numel()) for one in slices]
     sizes = {info_of(parameter).name: parameter.numel() for parameter in module.parameters()}
     for shares in _by_stage(ranks.everywhere(lambda: (covers, sizes)), mesh):
-        _test_cover(shares)
+        check_cover(shares)
 
 
 Share = tuple[list[tuple[str, int, int]], dict[str, int]]
@@ -130,7 +130,8 @@ def _by_stage(shares: list[Share], mesh: Mesh) -> list[list[Share]]:
     return list(grouped.values())
 
 
-def _test_cover(shares: list[Share]) -> None:
+def check_cover(shares: list[Share]) -> None:
+    """Raises `RuntimeError` unless the slices of each parameter follow each other from its start to its end."""
     found: defaultdict[str, list[tuple[int, int]]] = defaultdict(list)
     for covers, _ in shares:
         for name, start, count in covers:
@@ -145,14 +146,14 @@ def _test_cover(shares: list[Share]) -> None:
             raise RuntimeError(f"slices of {name} must cover its {size} elements, got {end}")
 
 
-def _test_views(slices: list[LocalSlice], held: list[Partition]) -> None:
+def _check_views(slices: list[LocalSlice], held: list[Partition]) -> None:
     flats = {partition.flat.untyped_storage().data_ptr() for partition in held}
     for one in slices:
         if one.values.dtype != torch.float32 or one.values.untyped_storage().data_ptr() not in flats:
             raise RuntimeError(f"slice of {one.info.name} must be a view of a flat fp32 partition")
 
 
-def _test_values(slices: list[LocalSlice], module: nn.Module) -> None:
+def _check_values(slices: list[LocalSlice], module: nn.Module) -> None:
     """The model's own weights are the rounded fp32 ones, at the same place."""
     weights = {info_of(parameter).name: parameter.detach().view(-1) for parameter in module.parameters()}
     for one in slices:
