@@ -1,14 +1,15 @@
-"""`python -m sandbox aws|nodes|up`: the parts of the sandbox, each in the foreground."""
+"""`python -m sandbox aws|nodes|mirror|up`: the parts of the sandbox, each in the foreground."""
 
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import time
 from pathlib import Path
 
 from sandbox.processes import Children, exit_on_sigterm
-from trainfabric_plan.errors import EXIT_USER_ERROR, TrainfabricError
+from trainfabric_plan.errors import EXIT_USER_ERROR, TrainfabricError, mistake
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -36,6 +37,8 @@ def _parser() -> argparse.ArgumentParser:
     nodes.add_argument("--environment", required=True, help="name of the deployed environment")
     nodes.add_argument("--state", type=Path, required=True, help="directory of the nodes' files and logs")
     nodes.set_defaults(run=_nodes)
+    mirror = commands.add_parser("mirror", help="give the nodes' S3 (AWS_ENDPOINT_URL_S3) the deployed buckets")
+    mirror.set_defaults(run=_mirror)
     up = commands.add_parser("up", help="the embedded AWS and SeaweedFS, for a cdk deploy by hand")
     up.add_argument("--directory", type=Path, required=True, help="directory of logs and of SeaweedFS's data")
     up.add_argument("--port", type=int, default=0, help="TCP port of the embedded AWS; a free one if not given")
@@ -53,6 +56,17 @@ def _nodes(chosen: argparse.Namespace) -> None:
     from sandbox.nodes import run_nodes
 
     run_nodes(chosen.environment, chosen.state)
+
+
+def _mirror(chosen: argparse.Namespace) -> None:
+    from sandbox.services import mirror_buckets
+
+    names = ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3")
+    missing = [name for name in names if name not in os.environ]
+    if missing:
+        raise mistake("environment variables", missing[0], "set to what `python -m sandbox up` printed", "nothing")
+    for bucket, objects in mirror_buckets(*(os.environ[name] for name in names)).items():
+        print(f"{bucket}: {objects} objects")
 
 
 def _up(chosen: argparse.Namespace) -> None:

@@ -99,7 +99,7 @@ def _print(report: dict[str, Any], console: Console) -> None:
         "loss": f"{report['loss_first']:.4f} → {report['loss_last']:.4f} in {report['steps']} steps",
         "stopped, resumed": f"after step {report['stopped_after_step']}, after step {report['resumed_after_step']}",
         "against one process": f"largest |Δ loss| {report['max_loss_difference']:.2e}",
-        "checkpoints": f"{report['checkpoints']} in {report['checkpoint_uri']}",
+        "checkpoints": f"{report['checkpoints']} in {report['checkpoints_uri']}",
         "real counterpart": "no confirmed price" if usd is None else f"${usd:,.2f} per hour ({fleet}, list prices)",
         "seconds": ", ".join(f"{k} {v:.0f}" for k, v in report["seconds"].items()),
     }

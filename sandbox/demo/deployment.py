@@ -55,7 +55,7 @@ def read_back(aws: EmbeddedAws, deployed: DeployedEnvironment, job: str, prefix:
         "stacks": [{"name": s["StackName"], "status": s["StackStatus"]} for s in stacks if s["StackName"] in ours],
         "resources": resources,
         "launch_template_network_interfaces": _interfaces(aws, deployed),
-        "checkpoint_uri": f"s3://{deployed.checkpoint_bucket}/{checkpoint_prefix(job)}",
+        "checkpoints_uri": f"s3://{deployed.checkpoint_bucket}/{checkpoint_prefix(job)}",
     }
 
 

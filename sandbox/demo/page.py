@@ -38,7 +38,7 @@ def page(report: dict[str, Any], files: DemoFiles, loss_svg: str) -> str:
     cards = [
         (f"{report['ranks']} ranks", layout),
         (str(report["steps"]), f"steps, {report['tokens']:,} tokens"),
-        (f"{report['loss_first']:.3f} → {report['loss_last']:.3f}", "loss, first and last step"),
+        (f"{report['loss_first']:.2f} → {report['loss_last']:.2f}", "loss, first and last step"),
         (f"{report['max_loss_difference']:.1e}", "largest |Δ loss| against one process"),
         (f"{len(report['stacks'])} stacks", f"{sum(report['resources'].values())} resources deployed"),
         (
@@ -77,7 +77,7 @@ def _training(report: dict[str, Any]) -> str:
         f"<p>A GPT trained on {corpus['tokens']:,} tokens from {corpus['documents']:,} files of the Python standard "
         f"library, read from the data bucket. The job stopped after step {report['stopped_after_step']}, started again "
         f"from that committed checkpoint and finished; {report['checkpoints']} checkpoints lie under "
-        f"<code>{escape(report['checkpoint_uri'])}</code>.</p>"
+        f"<code>{escape(report['checkpoints_uri'])}</code>.</p>"
     )
 
 

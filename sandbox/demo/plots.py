@@ -35,8 +35,8 @@ def plot_losses(files: DemoFiles, directory: Path, layout: str) -> None:
             top.axvline(event["step"], color=_MARK, linewidth=0.6, linestyle=":")
         if event["event"] == "stop":
             top.axvline(event["step"], color=_MARK, linewidth=1.4)
-            words = f" stopped after step {event['step']}, resumed from its checkpoint"
-            top.annotate(words, (event["step"], min(ours)), color=_MARK, va="bottom", fontsize=9)
+            words = f"stopped after step {event['step']},\nresumed from its checkpoint  "
+            top.annotate(words, (event["step"], min(ours)), color=_MARK, va="bottom", ha="right", fontsize=9)
     top.plot([], [], color=_MARK, linewidth=0.8, linestyle=":", label="checkpoint committed")
     top.legend(frameon=False, loc="upper right")
     for axes in (top, bottom):

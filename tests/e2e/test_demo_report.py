@@ -27,7 +27,11 @@ REFERENCE = [_step(1, 8.0), _step(2, 7.5000004), _step(3, 6.9999997)]
 @pytest.fixture
 def finished_demo(tmp_path: Path) -> Path:
     """A directory as a demo of three steps, stopped after the second, leaves it."""
-    events = [{"event": "commit", "step": 2}, {"event": "stop", "step": 2}, {"event": "resume", "step": 2}]
+    events = [
+        {"event": "commit", "step": 2, "checkpoint": "s3://bucket/2/"},
+        {"event": "stop", "step": 2},
+        {"event": "resume", "step": 2},
+    ]
     resources = [
         {"stack": "demo-network", "logical_id": "Vpc", "type": "AWS::EC2::VPC", "physical_id": "vpc-1", "kind": "real"},
         {"stack": "demo-fleet", "logical_id": "A", "type": "AWS::X::Y", "physical_id": "y-1", "kind": "record"},
@@ -40,7 +44,7 @@ def finished_demo(tmp_path: Path) -> Path:
             {"card": 0, "device": 0, "type": "interface"},
             {"card": 0, "device": 1, "type": "efa-only"},
         ],
-        "checkpoint_uri": "s3://bucket/jobs/demo/checkpoints/",
+        "checkpoints_uri": "s3://bucket/jobs/demo/checkpoints/",
     }
     for name, lines in (("steps", STEPS), ("reference_steps", REFERENCE), ("events", events)):
         (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
@@ -59,6 +63,7 @@ def test_the_report_says_what_the_files_say(finished_demo: Path) -> None:
     assert (report["steps"], report["loss_first"], report["loss_last"]) == (3, 8.0, 7.0)
     assert report["max_loss_difference"] == pytest.approx(4e-7, rel=1e-6)
     assert (report["stopped_after_step"], report["resumed_after_step"], report["checkpoints"]) == (2, 2, 1)
+    assert report["checkpoint_uri"] == "s3://bucket/2/"
     assert report["layout"] == {"data": 2, "pipeline": 2, "tensor": 2}
     assert report["ranks"] == 8
     assert report["seconds"] == {"synth": 4.0, "train": 60.0, "total": 64.0}
