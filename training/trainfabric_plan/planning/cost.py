@@ -72,7 +72,7 @@ def _nodes(environment: Environment) -> Iterator[CostItem]:
 
 
 def _elsewhere(region: str) -> str:
-    return "" if region == _PRICED_REGION else f"; price of {_PRICED_REGION}, {region} differs"
+    return "" if region == _PRICED_REGION else f"; price of {_PRICED_REGION}, {region} may differ"
 
 
 def _on_demand(instance_type: str, count: int, region: str) -> CostItem:
