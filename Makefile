@@ -42,12 +42,18 @@ demo: setup ## deploy the demo environment on the embedded AWS and train in it
 
 test: setup test-infrastructure test-training test-end-to-end ## run all tests
 
-.PHONY: test-infrastructure test-training test-end-to-end
+.PHONY: test-infrastructure test-training test-node test-trainer test-end-to-end
 test-infrastructure: setup
 	$(PYTEST) -n 2 tests/plan tests/cli tests/architecture tests/cdk tests/stacks tests/snapshots tests/nag tests/examples
 
-test-training: setup
-	$(PYTEST) tests/node tests/training
+test-training: setup # side by side: the node's tests mostly wait, the trainer's mostly compute
+	@$(MAKE) -j2 --output-sync=target test-node test-trainer
+
+test-node:
+	$(PYTEST) tests/node
+
+test-trainer:
+	$(PYTEST) tests/training
 
 test-end-to-end: setup
 	$(PYTEST) tests/sandbox tests/e2e

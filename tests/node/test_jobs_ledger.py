@@ -160,11 +160,11 @@ def test_a_record_of_another_version_is_refused(ledger: JobLedger, tmp_path: Pat
     [
         ([], JobState.STARTING, "starting: 0 of 2 nodes have come up"),
         ([NodeState.JOINING], JobState.STARTING, "starting: 1 of 2 nodes have come up"),
-        ([NodeState.RUNNING] * 2, JobState.RUNNING, "running at step 3 of 60"),
+        ([NodeState.RUNNING] * 2, JobState.RUNNING, "running at step 3 of 40"),
         (
             [NodeState.RUNNING, NodeState.DONE],
             JobState.STOPPING,
-            "stopping at step 3 of 60: 1 of 2 nodes are still at it",
+            "stopping at step 3 of 40: 1 of 2 nodes are still at it",
         ),
     ],
 )
@@ -191,7 +191,7 @@ def test_the_status_shows_the_newest_step_and_checkpoint(ledger: JobLedger) -> N
 
     status = job_status(ledger, ledger.job("first"))
 
-    assert (status.step, status.steps, status.loss, status.tokens_per_second) == (2, 60, 7.0, 4096.0)
+    assert (status.step, status.steps, status.loss, status.tokens_per_second) == (2, 40, 7.0, 4096.0)
     assert status.checkpoint_step is None
     assert [node.instance_id for node in status.nodes] == ["i-9", "i-2"]
     assert json.loads(status.model_dump_json())["state"] == "running"
@@ -204,7 +204,7 @@ def test_an_outcome_is_the_last_word(ledger: JobLedger) -> None:
 
     status = job_status(ledger, ledger.job("first"))
 
-    assert (status.state, status.summary) == (JobState.FAILED, "failed at step 1 of 60: i-1: out of memory")
+    assert (status.state, status.summary) == (JobState.FAILED, "failed at step 1 of 40: i-1: out of memory")
 
 
 def test_a_run_that_lost_the_environment_without_an_outcome_has_failed(ledger: JobLedger) -> None:
