@@ -14,7 +14,8 @@ from moto.cloudformation.models import CloudFormationBackend, Stack
 from moto.cloudformation.responses import CloudFormationResponse
 
 from sandbox.aws import stacks
-from sandbox.aws.resolution import refuse_unknown_types
+from sandbox.aws.exports import register_exports
+from sandbox.aws.resolution import refuse_broken_template
 
 Method = Callable[..., Any]
 
@@ -51,7 +52,7 @@ def _by_arn(answer: Method) -> Method:
 
 def _creating(create: Method) -> Method:
     def create_change_set(backend: Any, *, template: str, **rest: Any) -> Any:
-        refuse_unknown_types(Stack.parse_template(template))
+        refuse_broken_template(Stack.parse_template(template))
         return create(backend, template=template, **rest)
 
     return create_change_set
@@ -86,6 +87,7 @@ def _create(backend: Any, stack: Any, change_set: Any) -> None:
         _fill(backend, stack, change_set)
     except Exception as error:
         failure = stacks.client_error(error)
+        stacks.roll_back(backend, stack)
         stack.status = "ROLLBACK_COMPLETE"
         stack._add_stack_event("ROLLBACK_COMPLETE", resource_status_reason=str(failure))
         raise failure from error
@@ -99,5 +101,5 @@ def _fill(backend: Any, stack: Any, change_set: Any) -> None:
     stack.resource_map = stack._create_resource_map()
     stack.output_map = stack._create_output_map()
     backend._validate_export_uniqueness(stack)
-    backend.exports.update({export.name: export for export in stack.exports})
+    register_exports(backend, stack)
     stack.create_resources()

@@ -7,7 +7,8 @@
    condition, so "deny without TLS" denies everything).
 4. `kms.Key`, `ssm.Parameter`: tags in CloudFormation's form (moto takes those of the API).
 5. `FakeBucket`: versioning and the block of public access are set (moto leaves them out), and a bucket that
-   CloudFormation named can be updated. Life cycle rules stay in the template alone.
+   CloudFormation named can be updated; one with objects is not deleted (moto keeps it in silence). Life cycle rules
+   stay in the template alone.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from collections.abc import Callable
 from typing import Any
 
 from moto.autoscaling.models import FakeAutoScalingGroup
+from moto.cloudformation.exceptions import ValidationError
 from moto.ec2.models import ec2_backends
 from moto.ec2.models.route_tables import RouteTable
 from moto.kms.models import Key
@@ -27,18 +29,20 @@ from moto.ssm.models import Parameter
 Method = Callable[..., Any]
 CREATE = "create_from_cloudformation_json"
 UPDATE = "update_from_cloudformation_json"
+DELETE = "delete_from_cloudformation_json"
 
 
 def install(wrap: Callable[[Any, str, Callable[[Method], Any]], None]) -> None:
     """Change moto; `wrap` is that of `sandbox.aws.moto_patches`."""
     wrap(FakeAutoScalingGroup, UPDATE, lambda _: classmethod(_update_group))
     wrap(FakeAutoScalingGroup, "replace_autoscaling_group_instances", _launching)
-    wrap(RouteTable, "delete_from_cloudformation_json", lambda _: classmethod(_delete_route_table))
+    wrap(RouteTable, DELETE, lambda _: classmethod(_delete_route_table))
     wrap(FakeBucket, "get_permission", _unconditional)
     wrap(Key, CREATE, lambda create: _with_properties(create, _key_tags))
     wrap(Parameter, CREATE, lambda create: _with_properties(create, _parameter_tags))
     wrap(FakeBucket, CREATE, _creating_bucket)
     wrap(FakeBucket, UPDATE, _updating_bucket)
+    wrap(FakeBucket, DELETE, _deleting_bucket)
 
 
 def _update_group(
@@ -148,6 +152,17 @@ def _updating_bucket(update: Method) -> Method:
         return bucket
 
     return update_bucket
+
+
+def _deleting_bucket(delete: Method) -> Method:
+    def delete_bucket(
+        resource_name: str, cloudformation_json: dict[str, Any], account_id: str, region_name: str
+    ) -> None:
+        if s3_backends[account_id]["aws"].get_bucket(resource_name).keys:
+            raise ValidationError(message=f"the bucket {resource_name} is not empty")
+        delete(resource_name, cloudformation_json, account_id, region_name)
+
+    return delete_bucket
 
 
 def _configure(bucket: Any, properties: dict[str, Any], account_id: str) -> None:

@@ -4,8 +4,10 @@
 2. `CloudFormationBackend.create_stack`: unknown types are refused before anything is made (moto skips them), any error
    is a 4xx, and a stack that failed is rolled back and forgotten (moto keeps it, and says AlreadyExists next time).
 3. `CloudFormationBackend.update_stack`: errors likewise; exports follow the new template (moto keeps the old ones).
+   `delete_stack`: refused while another stack imports from it; one that failed is there still, as DELETE_FAILED.
 4. `CloudFormationBackend._resolve_update_parameters`: a previous value that was a default is no KeyError.
-5. `Stack.delete`: outputs of a deleted stack are empty (describing them made moto create the resources again).
+5. `Stack.mark_creation_complete`: not before every output is evaluated; see `sandbox.aws.exports`.
+   `Stack.delete`: outputs of a deleted stack are empty (describing them made moto create the resources again).
 6. Change sets: see `sandbox.aws.change_sets`.
 7. `Stack.parse_template`: JSON is read as JSON (the YAML reader takes a second for what the CDK writes).
 8. `parsing.clean_json`: AWS::NoValue in a list takes the item away (moto leaves null).
@@ -24,7 +26,8 @@ from moto.cloudformation.models import CloudFormationBackend, Stack
 from moto.cloudformation.parsing import OutputMap, ResourceMap
 
 from sandbox.aws import change_sets, model_fixes, stacks
-from sandbox.aws.resolution import refuse_unknown_types
+from sandbox.aws.exports import forget_exports, refuse_bad_outputs, refuse_used_exports, register_exports
+from sandbox.aws.resolution import refuse_broken_template
 from trainfabric_plan.errors import mistake
 
 MOTO_VERSION = "5.2.5"
@@ -46,6 +49,8 @@ def install() -> None:
     wrap(CloudFormationBackend, "create_stack", _creating_stack)
     wrap(CloudFormationBackend, "update_stack", _updating_stack)
     wrap(CloudFormationBackend, "_resolve_update_parameters", lambda _: _update_parameters)
+    wrap(CloudFormationBackend, "delete_stack", lambda _: _delete_stack)
+    wrap(Stack, "mark_creation_complete", _completing_stack)
     wrap(Stack, "delete", _deleting_stack)
     wrap(Stack, "parse_template", lambda parse: staticmethod(_parsing_template(parse)))
     model_fixes.install(wrap)
@@ -69,38 +74,31 @@ def _without_no_value(clean: Method) -> Method:
 
 def _creating_stack(create: Method) -> Method:
     def create_stack(backend: Any, name: str, template: str, **rest: Any) -> Any:
-        refuse_unknown_types(Stack.parse_template(template))
+        refuse_broken_template(Stack.parse_template(template))
         known = set(backend.stacks)
         try:
             return create(backend, name=name, template=template, **rest)
         except Exception as error:
             for stack_id in set(backend.stacks) - known:
-                roll_back(backend, backend.stacks.pop(stack_id))
+                stacks.roll_back(backend, backend.stacks.pop(stack_id))
             raise stacks.client_error(error) from error
 
     return create_stack
 
 
-def roll_back(backend: Any, stack: Any) -> None:
-    """Take away what a failed stack left, as far as moto can."""
-    forget_exports(backend, stack)
-    try:
-        stacks.delete_resources(stack.resource_map)
-    except Exception as error:  # the first failure is the one to report
-        stack._add_stack_event("ROLLBACK_FAILED", resource_status_reason=str(error))
+def _completing_stack(complete: Method) -> Method:
+    def mark_creation_complete(stack: Any) -> None:
+        refuse_bad_outputs(stack.output_map)
+        complete(stack)
 
-
-def forget_exports(backend: Any, stack: Any) -> None:
-    """Drop the exports of a stack."""
-    for name, export in list(backend.exports.items()):
-        if export.exporting_stack_id == stack.stack_id:
-            del backend.exports[name]
+    return mark_creation_complete
 
 
 def _updating_stack(update: Method) -> Method:
     def update_stack(backend: Any, name: str, template: str, **rest: Any) -> Any:
         stack = backend.get_stack(name)
         before = stack.template
+        stack.resource_map.cross_stack_resources = backend.exports  # moto gives the first stack a map of its own
         try:
             update(backend, name=name, template=template, **rest)
         except Exception as error:
@@ -109,8 +107,7 @@ def _updating_stack(update: Method) -> Method:
             stack.status = "UPDATE_ROLLBACK_COMPLETE"
             stack._add_stack_event("UPDATE_ROLLBACK_COMPLETE", resource_status_reason=str(error))
             raise stacks.client_error(error) from error
-        forget_exports(backend, stack)
-        backend.exports.update({export.name: export for export in stack.exports})
+        register_exports(backend, stack)
         return stack
 
     return update_stack
@@ -122,11 +119,22 @@ def _update_parameters(backend: Any, instance: Any, incoming_params: list[dict[s
     return {**given, **{key: instance.parameters[key] for key in kept if key in instance.parameters}}
 
 
+def _delete_stack(backend: Any, name_or_stack_id: str) -> None:
+    for stack in list(backend.stacks.values()):
+        if name_or_stack_id in (stack.name, stack.stack_id):
+            refuse_used_exports(backend, stack)
+            stack.delete()
+            forget_exports(backend, stack)
+            backend.deleted_stacks[stack.stack_id] = backend.stacks.pop(stack.stack_id)
+
+
 def _deleting_stack(delete: Method) -> Method:
     def delete_stack(stack: Any) -> None:
         try:
             delete(stack)
         except Exception as error:
+            stack.status = "DELETE_FAILED"
+            stack._add_stack_event("DELETE_FAILED", resource_status_reason=str(error))
             raise stacks.client_error(error) from error
         stack.output_map = OutputMap(stack.resource_map, {}, stack.stack_id)
 

@@ -9,8 +9,10 @@ from typing import Any
 from moto.cloudformation import parsing
 from moto.cloudformation.exceptions import ValidationError
 
+from sandbox.aws.rules import service_problems
 from sandbox.aws.schema import schema_problems
 
+PSEUDO = "AWS::"
 SUBSTITUTION = re.compile(r"\$\{([^!}.]+)[^}]*\}")
 Resources = Mapping[str, Mapping[str, Any]]
 
@@ -24,8 +26,29 @@ def unknown_types(resources: Resources) -> list[str]:
     return [f"{item.get('Type')} ({name})" for name, item in resources.items() if item.get("Type") not in known]
 
 
-def refuse_unknown_types(template: Mapping[str, Any]) -> None:
-    """Answer 400 ValidationError, as CloudFormation does for a type that it does not know."""
+def refuse_broken_template(template: Mapping[str, Any]) -> None:
+    """Answer 400 ValidationError before anything is made, as CloudFormation does.
+
+    Refused are types that nobody knows, references and DependsOn to what is not in the template, and circles.
+    """
+    _refuse_unknown_types(template)
+    for block in ("Resources", "Outputs"):
+        if missing := unresolved(template, block):
+            raise ValidationError(
+                message=f"Template format error: Unresolved resource dependencies [{', '.join(missing)}] "
+                f"in the {block} block of the template"
+            )
+    dependency_order(template.get("Resources", {}))
+
+
+def unresolved(template: Mapping[str, Any], block: str) -> list[str]:
+    """Names that a block of the template refers to and that are neither resources nor parameters, sorted."""
+    known = {*template.get("Resources", {}), *template.get("Parameters", {})}
+    named = set(references(template.get(block) or {}))
+    return sorted(name for name in named - known if not name.startswith(PSEUDO))
+
+
+def _refuse_unknown_types(template: Mapping[str, Any]) -> None:
     unknown = unknown_types(template.get("Resources", {}))
     if unknown:
         raise ValidationError(
@@ -72,7 +95,8 @@ def _reference(key: str, item: Any) -> Iterator[str]:
     elif key == "Fn::GetAtt":
         yield item[0] if isinstance(item, list) else item.split(".")[0]
     elif key == "Fn::Sub":
-        yield from SUBSTITUTION.findall(item[0] if isinstance(item, list) else item)
+        text, own = item if isinstance(item, list) else (item, {})
+        yield from (name for name in SUBSTITUTION.findall(text) if name not in own)
 
 
 def resolved(resource: Mapping[str, Any], resource_map: Any) -> dict[str, Any]:
@@ -82,7 +106,7 @@ def resolved(resource: Mapping[str, Any], resource_map: Any) -> dict[str, Any]:
 
 
 def refuse_bad_properties(resource_type: str, properties: Mapping[str, Any]) -> None:
-    """Fail with 400 ValidationError if resolved properties break the CloudFormation schema of their type."""
-    problems = list(schema_problems(resource_type, properties))
+    """Fail with 400 ValidationError if resolved properties break their schema, or else the limits of their service."""
+    problems = list(schema_problems(resource_type, properties)) or list(service_problems(resource_type, properties))
     if problems:
         raise ValidationError(message="; ".join(problems))

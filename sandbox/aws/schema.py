@@ -18,6 +18,8 @@ from cfnlint.schema import ResourceNotFoundError
 from cfnlint.schema.manager import PROVIDER_SCHEMA_MANAGER
 
 SCHEMA_REGION = "us-east-1"
+LOOKED_UP = "resolve:"
+SHOWN_VALUES = 20
 BOOLEANS = {"true": True, "false": False}
 
 
@@ -88,9 +90,25 @@ def _service_model(service: str) -> Any:
 
 
 def api_problems(service: str, operation: str, parameters: Mapping[str, Any]) -> Iterator[str]:
-    """Every rule of botocore's parameter model of an API call that these parameters break."""
+    """Every rule of botocore's parameter model of an API call that these parameters break, its enumerations too."""
     shape = _service_model(service).operation_model(operation).input_shape
     report = ParamValidator().validate(dict(parameters), shape)
     if report.has_errors():
         for line in report.generate_report().splitlines():
             yield f"{service}:{operation} would refuse it: {line.strip()}"
+        return
+    for problem in _enumeration_problems(shape, parameters, ""):
+        yield f"{service}:{operation} would refuse it: {problem}"
+
+
+def _enumeration_problems(shape: Any, value: Any, path: str) -> Iterator[str]:
+    """ParamValidator leaves enumerations to the service."""
+    if shape.type_name == "structure":
+        for name, item in value.items():
+            yield from _enumeration_problems(shape.members[name], item, f"{path}.{name}")
+    elif shape.type_name == "list":
+        for number, item in enumerate(value):
+            yield from _enumeration_problems(shape.member, item, f"{path}.{number}")
+    elif getattr(shape, "enum", None) and value not in shape.enum and not value.startswith(LOOKED_UP):
+        known = f"one of {', '.join(shape.enum)}" if len(shape.enum) <= SHOWN_VALUES else f"a known {shape.name}"
+        yield f"{path.removeprefix('.')} must be {known}, got {value}"

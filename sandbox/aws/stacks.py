@@ -15,10 +15,12 @@ from typing import Any
 
 from moto.cloudformation import parsing
 from moto.cloudformation.exceptions import ValidationError
+from moto.cloudformation.parsing import OutputMap
 from moto.core.exceptions import ServiceException
 
+from sandbox.aws.exports import forget_exports, refuse_bad_update, refuse_dropped_exports
 from sandbox.aws.models import Resource
-from sandbox.aws.resolution import dependency_order, refuse_bad_properties, refuse_unknown_types, resolved
+from sandbox.aws.resolution import dependency_order, refuse_bad_properties, refuse_broken_template, resolved
 
 DELETE_PASSES = 3
 KEPT = {"Retain", "RetainExceptOnCreate"}
@@ -71,13 +73,15 @@ def update_resources(resource_map: Any, template: dict[str, Any], parameters: di
         ValidationError: What failed, by name. The map then speaks of the old template again, so that the next update
             starts from what was asked last with success; changes made before the failure stay.
     """
-    refuse_unknown_types(template)
+    refuse_broken_template(template)
     before = dict(resource_map.__dict__)
     gone = _removed(resource_map._resource_json_map, template["Resources"])
     try:
         _adopt(resource_map, template, parameters)
+        refuse_dropped_exports(resource_map, template)
         for name in dependency_order(template["Resources"]):
             _create_or_update(resource_map, name)
+        refuse_bad_update(resource_map, template)
     except Exception:
         resource_map.__dict__.update({key: before[key] for key in _TEMPLATE_STATE if key in before})
         raise
@@ -142,6 +146,16 @@ def _new_name(resource_map: Any, name: str, resource_type: str, original: Any, p
     if isinstance(original, Resource):
         return str(parsing.generate_resource_name(resource_type, resource_map["AWS::StackName"], name))
     return str(original.physical_resource_id)
+
+
+def roll_back(backend: Any, stack: Any) -> None:
+    """Take away what a stack that could not be created left, as far as moto can."""
+    forget_exports(backend, stack)
+    stack.output_map = OutputMap(stack.resource_map, {}, stack.stack_id)
+    try:
+        delete_resources(stack.resource_map)
+    except Exception as error:  # the first failure is the one to report
+        stack._add_stack_event("ROLLBACK_FAILED", resource_status_reason=str(error))
 
 
 def delete_resources(resource_map: Any) -> None:

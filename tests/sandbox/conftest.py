@@ -14,6 +14,7 @@ from typing import Any
 import boto3
 import pytest
 from botocore.config import Config
+from botocore.exceptions import ClientError
 
 from sandbox.endpoints import RESOURCES_PATH
 from sandbox.processes import Children
@@ -39,8 +40,8 @@ class Aws:
     def create(self, stack: str, resources: dict[str, Any], outputs: dict[str, Any] | None = None) -> None:
         self.client("cloudformation").create_stack(StackName=stack, TemplateBody=template(resources, outputs))
 
-    def update(self, stack: str, resources: dict[str, Any]) -> None:
-        self.client("cloudformation").update_stack(StackName=stack, TemplateBody=template(resources))
+    def update(self, stack: str, resources: dict[str, Any], outputs: dict[str, Any] | None = None) -> None:
+        self.client("cloudformation").update_stack(StackName=stack, TemplateBody=template(resources, outputs))
 
     def delete(self, stack: str) -> None:
         self.client("cloudformation").delete_stack(StackName=stack)
@@ -56,6 +57,16 @@ class Aws:
         with urllib.request.urlopen(self.endpoint + RESOURCES_PATH) as answer:
             found = json.load(answer)
         return {resource["logical_id"]: resource for resource in found if resource["stack"] == stack}
+
+
+def refused(call: Any, *arguments: Any) -> str:
+    """The message of the 400 ValidationError that a call ends in, without any retry."""
+    with pytest.raises(ClientError) as failure:
+        call(*arguments)
+    response = failure.value.response
+    assert response["Error"]["Code"] == "ValidationError"
+    assert response["ResponseMetadata"]["HTTPStatusCode"] == 400
+    return str(response["Error"]["Message"])
 
 
 def template(resources: dict[str, Any], outputs: dict[str, Any] | None = None) -> str:

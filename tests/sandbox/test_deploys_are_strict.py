@@ -4,19 +4,8 @@ import time
 from typing import Any
 
 import pytest
-from botocore.exceptions import ClientError
 
-from tests.sandbox.conftest import Aws
-
-
-def refused(call: Any, *arguments: Any) -> str:
-    """The message of the 400 ValidationError that a call ends in, without any retry."""
-    with pytest.raises(ClientError) as failure:
-        call(*arguments)
-    response = failure.value.response
-    assert response["Error"]["Code"] == "ValidationError"
-    assert response["ResponseMetadata"]["HTTPStatusCode"] == 400
-    return str(response["Error"]["Message"])
+from tests.sandbox.conftest import Aws, refused
 
 
 def test_a_type_that_nobody_knows_fails_the_deploy_by_name_before_anything_is_made(aws: Aws, stack: str) -> None:

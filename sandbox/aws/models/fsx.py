@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
@@ -10,6 +11,7 @@ from moto.fsx.models import fsx_backends
 from moto.s3.models import s3_backends
 
 from sandbox.aws.models.base import Kind, Resource, existing, random_hex, refuse
+from trainfabric_plan.catalog.lustre import lustre_mistakes
 
 
 class FileSystem(Resource):
@@ -19,6 +21,13 @@ class FileSystem(Resource):
     KIND = Kind.REAL
     ATTRIBUTES = ("DNSName", "LustreMountName", "ResourceARN")
     API = ("fsx", "CreateFileSystem")
+
+    @classmethod
+    def checked(cls, properties: dict[str, Any]) -> dict[str, Any]:
+        """Besides the API's model, the sizes that FSx for Lustre has."""
+        typed = super().checked(properties)
+        refuse(_size_problems(typed))
+        return typed
 
     def create(self) -> str:
         """Create the file system in subnets and security groups that exist."""
@@ -71,6 +80,21 @@ class FileSystem(Resource):
             ontap_configuration=properties.get("OntapConfiguration"),
             open_zfs_configuration=properties.get("OpenZFSConfiguration"),
         )
+
+
+def _size_problems(properties: dict[str, Any]) -> Iterator[str]:
+    lustre = properties.get("LustreConfiguration", {})
+    if lustre.get("DeploymentType") != "PERSISTENT_2" or properties.get("StorageType", "SSD") != "SSD":
+        return
+    capacity, throughput = properties.get("StorageCapacity", 0), lustre.get("PerUnitStorageThroughput", 0)
+    for broken in lustre_mistakes("FSx for Lustre", capacity, throughput):
+        yield f"property {_SIZES[broken.name]} must be {broken.rule}, got {broken.got}; {broken.remedy}"
+
+
+_SIZES = {
+    "capacity_gib": "StorageCapacity",
+    "throughput_mbps_per_tib": "LustreConfiguration.PerUnitStorageThroughput",
+}
 
 
 def _described(to_dict: Any, file_system: Any, mount_name: str) -> dict[str, Any]:
