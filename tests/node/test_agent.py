@@ -4,12 +4,14 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 from tests.node.samples import spec
 from trainfabric_node.agent import Host, Launch, Node, Patience, serve
+from trainfabric_node.agent.conclusion import is_headless
 from trainfabric_node.jobs import JobLedger, NodeState, NodeStatus, Outcome, StopRequest
 from trainfabric_node.jobs.records import now
 from trainfabric_node.store import open_store
@@ -28,6 +30,7 @@ QUICK = Patience(
     failed_s=0.3,
     result_s=5.0,
     peers_s=5.0,
+    absent_s=60.0,
 )
 
 STEP = """echo '{"step": 1, "loss": 5.0, "grad_norm": 1.0, "tokens": 8, "seconds": 0.1}' > steps.jsonl; echo step 1"""
@@ -248,6 +251,59 @@ def test_a_stop_before_the_coordinator_has_come_up_ends_the_workers(lab: Lab) ->
 
     _until(lambda: lab.states() == {"i-w": NodeState.STOPPED})
     assert lab.detail("i-w") == "stopped before training began"
+
+
+def test_workers_that_no_coordinator_joins_fail_the_run_and_release_the_nodes(lab: Lab) -> None:
+    impatient = replace(QUICK, meet_s=0.2, absent_s=0.2)
+    for name in ("i-v", "i-w"):
+        lab.node(name, Role.WORKER, DONE, patience=impatient)
+
+    lab.ledger.claim(spec(3))
+
+    outcome = lab.outcome()
+    assert outcome.state == "failed"
+    assert outcome.detail.endswith(": no coordinator came up within 0.2 s")
+    assert NodeState.FAILED in lab.states().values()
+    assert lab.released
+
+
+def test_a_coordinator_that_has_fallen_silent_is_replaced_at_the_end_of_the_run(lab: Lab) -> None:
+    lab.ledger.claim(spec())
+    records = lab.ledger.run("first", 1)
+    silent = NodeStatus(instance_id="i-c", role=Role.COORDINATOR, state=NodeState.RUNNING, updated=now())
+    records.report(silent.model_copy(update={"updated": now() - timedelta(minutes=10)}))
+    records.request_stop(StopRequest(reason="asked", requested=now()))
+
+    lab.node("i-w", Role.WORKER, DONE, patience=replace(QUICK, peers_s=0.1, absent_s=0.2))
+
+    assert lab.outcome().state == "stopped"
+    assert len(lab.released) == 1
+
+
+def test_a_coordinator_that_still_reports_concludes_itself(lab: Lab) -> None:
+    lab.ledger.claim(spec())
+    records = lab.ledger.run("first", 1)
+    long_ago = now() - timedelta(minutes=10)
+    just_now = now() - timedelta(seconds=1)
+    records.report(NodeStatus(instance_id="i-c", role=Role.COORDINATOR, state=NodeState.RUNNING, updated=just_now))
+    records.report(NodeStatus(instance_id="i-w", role=Role.WORKER, state=NodeState.STOPPED, updated=long_ago))
+
+    host = lab.node("i-w", Role.WORKER, DONE)
+
+    assert not is_headless(host, spec())
+    assert is_headless(replace(host, patience=replace(QUICK, absent_s=0.5)), spec())
+
+
+def test_a_node_that_waits_for_the_others_keeps_reporting(lab: Lab) -> None:
+    lab.node("i-w", Role.WORKER, DONE)
+    lab.ledger.claim(spec())
+    records = lab.ledger.run("first", 1)
+    _until(lambda: bool(records.nodes()))
+    first = records.nodes()[0]
+
+    _until(lambda: records.nodes()[0].updated > first.updated)
+
+    assert records.nodes()[0].state is NodeState.JOINING
 
 
 def test_an_agent_that_starts_anew_in_the_middle_of_a_run_fails_it(lab: Lab) -> None:

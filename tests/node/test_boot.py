@@ -9,7 +9,20 @@ from pathlib import Path
 
 import pytest
 
-from trainfabric_plan.contract import SYSTEMD_UNIT, NodeVariable, Paths
+from tests.node.samples import deployed, spec
+from trainfabric_node.jobs import JobLedger, JobState, Outcome
+from trainfabric_node.jobs.records import now
+from trainfabric_node.jobs.status import job_status
+from trainfabric_node.store import open_store
+from trainfabric_plan.contract import (
+    CURRENT_JOB_KEY,
+    OUTCOME_FILE,
+    SYSTEMD_UNIT,
+    NodeVariable,
+    Paths,
+    environment_parameter,
+    run_prefix,
+)
 
 BOOT = Path(str(resources.files("trainfabric_node"))) / "boot"
 SCRIPT = BOOT / "boot.sh"
@@ -65,6 +78,9 @@ def test_paths_and_names_are_those_of_the_contract() -> None:
     assert f"node_environment={Paths.NODE_ENVIRONMENT}\n" in script
     assert f"install={Paths.INSTALL}\n" in script
     assert f"unit={SYSTEMD_UNIT}\n" in script
+    assert f'"{environment_parameter("$TRAINFABRIC_ENVIRONMENT")}"' in script
+    assert f"/{CURRENT_JOB_KEY}" in script
+    assert run_prefix("%s", 0).replace("0000", "%04d") + OUTCOME_FILE in script
     assert _setting("EnvironmentFile") == [Paths.NODE_ENVIRONMENT, "-/etc/trainfabric/agent.env"]
     assert _setting("Environment") == [f"PYTHONPATH={Paths.INSTALL}/code"]
     assert _setting("ExecStart") == [f"{Paths.INSTALL}/venv/bin/python -m trainfabric_node agent"]
@@ -153,6 +169,163 @@ def test_a_missing_variable_is_named_before_anything_is_done(tmp_path: Path) -> 
     assert read.returncode != 0
     assert "TRAINFABRIC_LUSTRE_DNS_NAME: parameter null or not set" in read.stderr
     assert read.stdout == ""
+
+
+@pytest.mark.parametrize(
+    ("there", "says"),
+    [
+        ("mount.lustre modinfo", ""),
+        ("modinfo", "install lustre-client\nload lustre\n"),
+        ("mount.lustre", "install lustre-client\nload lustre\n"),
+    ],
+)
+def test_the_lustre_client_is_installed_where_its_module_or_its_command_is_missing(there: str, says: str) -> None:
+    stubs = """
+    has() { [[ " $there " == *" $1 "* ]]; }
+    modinfo() { has modinfo; }
+    say() { :; }
+    install_packages() { echo "install $*"; }
+    modprobe() { echo "load $*"; }
+    """
+
+    assert _boot(f'there="{there}"; {stubs} install_lustre_client').stdout == says
+
+
+COORDINATOR = {
+    **NODE,
+    NodeVariable.ENVIRONMENT: "lab",
+    NodeVariable.ROLE: "coordinator",
+    NodeVariable.CHECKPOINT_BUCKET: "checkpoints",
+}
+# the AWS command line with a folder as its bucket, and a machine of which only the named step fails
+MACHINE = """
+aws() {
+  printf '%s\\n' "$*" >>"$folder/calls"
+  case "$1 $2" in
+    "ssm get-parameter") cat "$folder/parameter" ;;
+    "s3 ls") [[ -e $folder/${5#s3://} ]] ;;
+    "s3 cp") if [[ $5 == - ]]; then cat >"$folder/${6#s3://}"; else cat "$folder/${5#s3://}"; fi ;;
+    "autoscaling set-desired-capacity") [[ ! -e $folder/refuse ]] ;;
+  esac
+}
+systemctl() { [[ -e $folder/active ]]; }
+uname() { echo node-1; }
+sleep() { :; }
+for step in read_variables wait_for_apt keep_needrestart_away install_python create_environment check_efa \
+  install_lustre_client mount_lustre install_agent; do
+  eval "$step() { :; }"
+done
+"""
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> JobLedger:
+    """The records of an environment in which a job waits for its nodes."""
+    (tmp_path / "parameter").write_text(deployed().model_dump_json())
+    (tmp_path / "checkpoints" / "jobs" / "first" / "runs" / "0001").mkdir(parents=True)
+    made = JobLedger(open_store(str(tmp_path / "checkpoints")))
+    made.claim(spec())
+    return made
+
+
+def _failing(folder: Path, step: str, **changes: str) -> subprocess.CompletedProcess[str]:
+    return _boot(f'folder="{folder}"; {MACHINE} {step}; main', {**COORDINATOR, **changes})
+
+
+def _released(folder: Path) -> list[str]:
+    calls = (folder / "calls").read_text().splitlines() if (folder / "calls").exists() else []
+    return [
+        line.partition("--auto-scaling-group-name ")[2] for line in calls if line.startswith("autoscaling set-desired")
+    ]
+
+
+RELEASED = [
+    "lab-workers --desired-capacity 0 --no-honor-cooldown",
+    "lab-coordinator --desired-capacity 0 --no-honor-cooldown",
+]
+
+
+@pytest.mark.parametrize(
+    ("step", "why"),
+    [
+        ("check_efa() { fail no EFA; }", "no EFA"),
+        ("create_environment() { retry 2 0 false; }", "2 attempts failed: false"),
+    ],
+)
+def test_a_coordinator_that_does_not_boot_fails_the_job_and_releases_the_fleet(
+    ledger: JobLedger, tmp_path: Path, step: str, why: str
+) -> None:
+    booted = _failing(tmp_path, step)
+
+    status = job_status(ledger, ledger.job("first"))
+    assert booted.returncode == 1
+    assert f"trainfabric boot: failed: {why}\n" in booted.stderr
+    assert _released(tmp_path) == RELEASED
+    assert (status.state, status.summary) == (
+        JobState.FAILED,
+        f"failed: boot of the coordinator node-1 failed: {why}",
+    )
+
+
+def test_a_command_of_boot_that_fails_is_named_with_its_line(ledger: JobLedger, tmp_path: Path) -> None:
+    _failing(tmp_path, "mount_lustre() { cat /nonexistent; }")
+
+    assert re.search(r": line \d+: cat /nonexistent$", job_status(ledger, ledger.job("first")).summary)
+
+
+def test_a_fleet_that_cannot_be_released_is_named_in_the_jobs_status(ledger: JobLedger, tmp_path: Path) -> None:
+    (tmp_path / "refuse").touch()
+
+    _failing(tmp_path, "check_efa() { fail no EFA; }")
+
+    assert _released(tmp_path) == RELEASED * 5
+    assert job_status(ledger, ledger.job("first")).summary == (
+        "failed: boot of the coordinator node-1 failed: no EFA; its nodes could not be released: "
+        "scale the Auto Scaling groups to zero"
+    )
+
+
+def test_the_outcome_that_a_run_has_already_is_kept(ledger: JobLedger, tmp_path: Path) -> None:
+    ledger.run("first", 1).conclude(Outcome(state="done", step=60, ended=now()))
+
+    _failing(tmp_path, "check_efa() { fail no EFA; }")
+
+    assert job_status(ledger, ledger.job("first")).state is JobState.DONE
+    assert _released(tmp_path) == RELEASED
+
+
+def test_a_coordinator_that_does_not_boot_releases_the_fleet_without_a_job_too(
+    ledger: JobLedger, tmp_path: Path
+) -> None:
+    ledger.release(ledger.job("first"))
+
+    booted = _failing(tmp_path, "check_efa() { fail no EFA; }")
+
+    assert booted.returncode == 1
+    assert _released(tmp_path) == RELEASED
+
+
+def test_a_worker_that_does_not_boot_leaves_the_others_alone(ledger: JobLedger, tmp_path: Path) -> None:
+    booted = _failing(tmp_path, "check_efa() { fail no EFA; }", **{NodeVariable.ROLE: "worker"})
+
+    assert booted.returncode == 1
+    assert not (tmp_path / "calls").exists()
+
+
+def test_boot_that_fails_where_an_agent_runs_already_leaves_the_job_to_it(ledger: JobLedger, tmp_path: Path) -> None:
+    (tmp_path / "active").touch()
+
+    booted = _failing(tmp_path, "check_efa() { fail no EFA; }")
+
+    assert booted.returncode == 1
+    assert not (tmp_path / "calls").exists()
+
+
+def test_boot_that_succeeds_releases_nothing(ledger: JobLedger, tmp_path: Path) -> None:
+    booted = _failing(tmp_path, ":")
+
+    assert (booted.returncode, booted.stdout) == (0, "trainfabric boot: ready\n")
+    assert not (tmp_path / "calls").exists()
 
 
 def test_every_line_of_the_lock_pins_one_version() -> None:

@@ -3,10 +3,13 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator
+from datetime import datetime, timedelta
 from typing import Any
 
 import boto3
 import pytest
+from moto.autoscaling.exceptions import ValidationError
+from moto.autoscaling.models import AutoScalingBackend
 
 from tests.node.embedded import deploy_groups, running_moto
 from tests.node.samples import RECIPE, deployed, plan
@@ -34,11 +37,25 @@ def moto() -> Iterator[dict[str, str]]:
     with running_moto() as variables, pytest.MonkeyPatch.context() as patch:
         for name, value in variables.items():
             patch.setenv(name, value)
+        patch.setattr(AutoScalingBackend, "set_desired_capacity", _as_in_aws)
         for bucket in ("data", "checkpoints"):
             boto3.client("s3").create_bucket(Bucket=bucket)
         boto3.client("s3").put_object(Bucket="data", Key="data/corpus.json", Body=b"{}")
         deploy_groups("lab-coordinator", "lab-workers")
         yield variables
+
+
+_set_desired_capacity = AutoScalingBackend.set_desired_capacity
+
+
+def _as_in_aws(backend: AutoScalingBackend, group_name: str, desired_capacity: int) -> None:
+    """What moto's own function does, with the two refusals of AWS that it lacks."""
+    group = backend.autoscaling_groups.get(group_name)
+    if group is None:
+        raise ValidationError("AutoScalingGroup name not found - null")
+    if desired_capacity > group.max_size:
+        raise ValidationError(f"New SetDesiredCapacity value {desired_capacity} is above max value {group.max_size}")
+    _set_desired_capacity(backend, group_name, desired_capacity)
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +81,7 @@ def aws(moto: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> str:
     ssm.delete_parameters(Names=[environment_parameter("lab")])
     for group, wanted in _wanted().items():
         if wanted:
-            scaling.update_auto_scaling_group(AutoScalingGroupName=group, MinSize=0, DesiredCapacity=0)
+            scaling.set_desired_capacity(AutoScalingGroupName=group, DesiredCapacity=0)
     return moto["AWS_ENDPOINT_URL"]
 
 
@@ -83,8 +100,10 @@ def _wanted() -> dict[str, int]:
     return {group["AutoScalingGroupName"]: group["DesiredCapacity"] for group in groups}
 
 
-def _report(ledger: JobLedger, state: NodeState, name: str = "i-1", role: Role = Role.COORDINATOR) -> None:
-    status = NodeStatus(instance_id=name, role=role, state=state, updated=now())
+def _report(
+    ledger: JobLedger, state: NodeState, role: Role = Role.COORDINATOR, updated: datetime | None = None
+) -> None:
+    status = NodeStatus(instance_id="i-1", role=role, state=state, updated=updated or now())
     ledger.run("first", 1).report(status)
 
 
@@ -257,12 +276,63 @@ def test_stopping_waits_for_the_coordinator_to_conclude(lab: JobControl, ledger:
     assert _wanted() == {"lab-coordinator": 0, "lab-workers": 0}
 
 
-def test_stopping_a_job_whose_nodes_have_not_come_up_releases_them_at_once(lab: JobControl) -> None:
+@pytest.mark.parametrize("wait_s", [0, 20])
+def test_stopping_a_job_whose_nodes_have_not_come_up_releases_them_at_once(
+    lab: JobControl, ledger: JobLedger, wait_s: float
+) -> None:
     _start(lab)
 
-    status = lab.stop(wait_s=20)
+    status = lab.stop(wait_s=wait_s)
 
     assert (status.state, status.summary) == (JobState.STOPPED, "stopped: stopped before training began")
+    assert _wanted() == {"lab-coordinator": 0, "lab-workers": 0}
+    assert ledger.current() is None
+
+
+@pytest.mark.parametrize("wait_s", [0, 20])
+def test_stopping_a_job_whose_coordinator_has_not_come_up_releases_the_workers_at_once(
+    lab: JobControl, ledger: JobLedger, wait_s: float
+) -> None:
+    _start(lab)
+    _report(ledger, NodeState.JOINING, Role.WORKER)
+
+    status = lab.stop(wait_s=wait_s)
+
+    assert (status.state, status.summary) == (JobState.STOPPED, "stopped: stopped before training began")
+    assert _wanted() == {"lab-coordinator": 0, "lab-workers": 0}
+
+
+def test_stopping_a_job_whose_coordinator_is_gone_after_the_end_releases_the_nodes(
+    lab: JobControl, ledger: JobLedger
+) -> None:
+    _start(lab)
+    _report(ledger, NodeState.STOPPED, updated=now() - timedelta(minutes=1))
+
+    status = lab.stop()
+
+    assert status.state is JobState.STOPPED
+    assert _wanted() == {"lab-coordinator": 0, "lab-workers": 0}
+
+
+def test_a_coordinator_is_left_the_time_to_conclude(lab: JobControl, ledger: JobLedger) -> None:
+    _start(lab)
+    _report(ledger, NodeState.STOPPED)
+
+    assert lab.stop().state is JobState.STOPPING
+    assert _wanted() == {"lab-coordinator": 1, "lab-workers": 3}
+
+
+def test_more_nodes_than_the_template_allows_are_refused_by_aws(lab: JobControl) -> None:
+    _write_parameter(deployed(nodes=20).model_dump_json())
+
+    with pytest.raises(Unreachable) as caught:
+        _start(connect("lab", "us-east-1"), plan=plan(10))
+
+    assert str(caught.value) == (
+        "environment lab: autoscaling must accept the request, got An error occurred (ValidationError) when calling "
+        "the SetDesiredCapacity operation: New SetDesiredCapacity value 9 is above max value 8; "
+        "check the credentials and their permissions"
+    )
     assert _wanted() == {"lab-coordinator": 0, "lab-workers": 0}
 
 

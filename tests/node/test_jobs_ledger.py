@@ -183,6 +183,29 @@ def test_the_state_of_a_job_follows_from_its_nodes(
     assert (status.state, status.summary) == (state, summary)
 
 
+@pytest.mark.parametrize(
+    ("minutes", "summary"),
+    [
+        (4, "starting: 0 of 2 nodes have come up"),
+        (12, "starting: 0 of 2 nodes have come up; no node has reported for 12 minutes"),
+    ],
+)
+def test_nodes_that_do_not_come_up_are_noticed(ledger: JobLedger, minutes: int, summary: str) -> None:
+    ledger.claim(spec(created=now() - timedelta(minutes=minutes, seconds=20)))
+
+    assert job_status(ledger, ledger.job("first")).summary == summary
+
+
+def test_nodes_that_have_fallen_silent_are_noticed(ledger: JobLedger) -> None:
+    ledger.claim(spec(created=now() - timedelta(hours=3)))
+    node = _node("i-1", NodeState.JOINING).model_copy(update={"updated": now() - timedelta(minutes=7)})
+    ledger.run("first", 1).report(node)
+
+    summary = job_status(ledger, ledger.job("first")).summary
+
+    assert summary == "starting: 1 of 2 nodes have come up; no node has reported for 7 minutes"
+
+
 def test_the_status_shows_the_newest_step_and_checkpoint(ledger: JobLedger) -> None:
     ledger.claim(spec())
     _steps(ledger.run("first", 1), 1, 2)

@@ -8,7 +8,7 @@ import time
 from functools import partial
 from types import FrameType
 
-from trainfabric_node.agent.conclusion import conclude
+from trainfabric_node.agent.conclusion import conclude, is_headless
 from trainfabric_node.agent.host import Host, attempt
 from trainfabric_node.agent.launch import Node
 from trainfabric_node.agent.metrics import CloudWatch
@@ -59,7 +59,7 @@ def _take_part(host: Host, spec: JobSpec) -> None:
         NodeRun(host, spec).follow()
     elif not before.state.ended:
         _report_restart(host, spec)
-    if host.node.role is Role.COORDINATOR:
+    if host.node.role is Role.COORDINATOR or is_headless(host, spec):
         conclude(host, spec)
 
 

@@ -1,4 +1,4 @@
-"""The end of a run, which the coordinator brings about for all."""
+"""The end of a run, which the coordinator brings about for all; a worker does if there is no coordinator."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import time
 from trainfabric_node.agent.host import Host, attempt
 from trainfabric_node.jobs.ledger import RunRecords
 from trainfabric_node.jobs.records import JobSpec, NodeState, NodeStatus, Outcome, now
+from trainfabric_plan.contract import Role
 
 
 def conclude(host: Host, spec: JobSpec) -> None:
@@ -23,6 +24,23 @@ def conclude(host: Host, spec: JobSpec) -> None:
     attempt(host.release_nodes)
     attempt(lambda: records.conclude(_outcome(records, nodes)))
     attempt(lambda: host.ledger.release(spec))
+
+
+def is_headless(host: Host, spec: JobSpec) -> bool:
+    """Whether the run has ended on this node, and no coordinator has reported since or for long: none may ever come.
+
+    The nodes would otherwise wait, and cost, without an end.
+    """
+    records = host.ledger.run(spec.job, spec.run)
+    own = attempt(lambda: records.node(host.node.instance_id))
+    if own is None or not own.state.ended or not _is_old(own, host):
+        return False
+    nodes = attempt(records.nodes)
+    return nodes is not None and all(_is_old(node, host) for node in nodes if node.role is Role.COORDINATOR)
+
+
+def _is_old(status: NodeStatus, host: Host) -> bool:
+    return (now() - status.updated).total_seconds() > host.patience.absent_s
 
 
 def _await_peers(host: Host, records: RunRecords) -> list[NodeStatus]:

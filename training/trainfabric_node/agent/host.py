@@ -9,7 +9,7 @@ from pathlib import Path
 from threading import Event
 from typing import TypeVar
 
-from trainfabric_node.agent.launch import Launch, Node, RunFiles, torchrun_command
+from trainfabric_node.agent.launch import JOIN_TIMEOUT_S, Launch, Node, RunFiles, torchrun_command
 from trainfabric_node.agent.metrics import MetricSink
 from trainfabric_node.jobs.ledger import JobLedger
 from trainfabric_node.jobs.records import JobSpec, StopReason
@@ -29,12 +29,14 @@ class Patience:
         metrics_s: Between two publications of metrics.
         heartbeat_s: Between two reports of a node that still runs.
         notice_s: Between two looks for a spot notice; AWS recommends five seconds.
+        meet_s: For the coordinator to come up and say where to meet.
         stop_s: For a step and a checkpoint, after a stop was asked for.
         unbegun_s: For torchrun to end by itself, after a stop was asked for before its ranks were there.
         interrupted_s: For the same if the node is being taken away; a spot notice comes two minutes ahead.
         failed_s: For a trainer to notice by itself that another node's has failed.
         result_s: For the node with rank 0 to publish the result.
         peers_s: For the other nodes to report their end to the coordinator.
+        absent_s: Since the coordinator has last reported, or this node's end, until a worker concludes in its place.
     """
 
     poll_s: float = 1.0
@@ -42,12 +44,14 @@ class Patience:
     metrics_s: float = 10.0
     heartbeat_s: float = 15.0
     notice_s: float = 5.0
+    meet_s: float = JOIN_TIMEOUT_S
     stop_s: float = 600.0
     unbegun_s: float = 5.0
     interrupted_s: float = 90.0
     failed_s: float = 30.0
     result_s: float = 60.0
     peers_s: float = 120.0
+    absent_s: float = 300.0
 
     def after(self, reason: StopReason) -> float:
         """How long a trainer may go on after a stop for this reason."""
@@ -66,7 +70,7 @@ class Host:
         state: Directory for runs and caches.
         variables: What the trainer inherits from the environment.
         interruption: Says why the node is being taken away, or `None`; raises `Unreachable`.
-        release_nodes: Asks for no nodes any more; the coordinator does so when a run is over.
+        release_nodes: Asks for no nodes any more, when a run is over.
         metrics: Where the coordinator publishes training metrics.
         rendezvous_port: TCP port of the rendezvous, if this node is the coordinator.
         build_command: From a launch to the command that trains.

@@ -57,8 +57,8 @@ class NodeRun:
         """Joins, trains until the trainer ends or has to, publishes what it left behind, and reports the end."""
         _LOG.info("job %s, run %d: joining as %s", self._spec.job, self._spec.run, self._host.node.role)
         attempt(lambda: self._report(NodeState.JOINING))
-        rendezvous = self._meet()
-        end = self._train(rendezvous) if rendezvous else NEVER_BEGAN
+        met = self._meet()
+        end = self._train(met) if isinstance(met, Rendezvous) else met
         if end.state is NodeState.FAILED:
             attempt(lambda: self._request("failed", f"on {self._host.node.instance_id}"))
         while not attempt(lambda: self._report(end.state, end.detail)) and not self._host.leaving.is_set():
@@ -66,17 +66,21 @@ class NodeRun:
         _LOG.info("job %s, run %d: %s %s", self._spec.job, self._spec.run, end.state, end.detail)
         return end
 
-    def _meet(self) -> Rendezvous | None:
-        """Where the nodes meet; `None` if the run is to end before they have."""
-        if self._host.node.role is Role.COORDINATOR:
-            ours = Rendezvous(host=self._host.node.address, port=self._host.rendezvous_port)
-            attempt(lambda: self._records.announce(ours))
+    def _meet(self) -> Rendezvous | NodeEnd:
+        """Where the nodes meet; how the run ended on this node if it is to end before they have."""
+        ours = Rendezvous(host=self._host.node.address, port=self._host.rendezvous_port)
+        deadline = time.monotonic() + self._patience.meet_s
         while self._stop_reason() is None and self._is_current():
+            if self._host.node.role is Role.COORDINATOR:
+                attempt(lambda: self._records.announce(ours))
             found = attempt(self._records.rendezvous)
             if found:
                 return found
+            if time.monotonic() > deadline:
+                return NodeEnd(NodeState.FAILED, f"no coordinator came up within {self._patience.meet_s:g} s")
+            self._beat(NodeState.JOINING)
             time.sleep(self._patience.poll_s)
-        return None
+        return NEVER_BEGAN
 
     def _train(self, rendezvous: Rendezvous) -> NodeEnd:
         self._write_files()
@@ -110,7 +114,7 @@ class NodeRun:
         began, asked_at, reason = False, None, None
         while trainer.status is None:
             attempt(self._publisher.publish_when_due)
-            self._beat()
+            self._beat(NodeState.RUNNING)
             began = began or trainer.has_children
             reason = self._stop_reason()
             if reason and asked_at is None:
@@ -135,12 +139,12 @@ class NodeRun:
         while trainer.status is None and time.monotonic() < deadline:
             time.sleep(0.05)
 
-    def _beat(self) -> None:
+    def _beat(self, state: NodeState) -> None:
         if self._host.node.role is Role.COORDINATOR:
             attempt(self._metrics.publish_when_due)
         if time.monotonic() >= self._next_heartbeat:
             self._next_heartbeat = time.monotonic() + self._patience.heartbeat_s
-            attempt(lambda: self._report(NodeState.RUNNING))
+            attempt(lambda: self._report(state))
 
     def _stop_reason(self) -> StopReason | None:
         """Why the run is to end; tells the other nodes if the reason is on this one."""

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Makes an instance a training node: packages, Python environment, Lustre, limits, and the agent as a service.
 # The user data writes node.env, unpacks the training asset and runs this once per instance; running it again is safe.
+# A coordinator that cannot become one fails the job and releases the fleet: nobody else would, and nodes cost money.
 set -euo pipefail
 
 readonly node_environment=/etc/trainfabric/node.env
@@ -9,13 +10,15 @@ readonly install=/opt/trainfabric
 readonly unit=trainfabric-agent.service
 here=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd)
 readonly here
+reason=
 
 say() {
   printf 'trainfabric boot: %s\n' "$*"
 }
 
 fail() {
-  say "$*" >&2
+  reason=$*
+  say "$reason" >&2
   exit 1
 }
 
@@ -28,6 +31,7 @@ retry() {
     say "attempt $attempt of $times failed: $*"
     ((attempt == times)) || sleep "$pause"
   done
+  reason="$times attempts failed: $*"
   return 1
 }
 
@@ -99,8 +103,9 @@ create_environment() {
   cp "$lock" "$venv/requirements.lock"
 }
 
+# Some kernels, as of Amazon Linux 2023, have the module but not the command that mounts.
 install_lustre_client() {
-  modinfo lustre >/dev/null 2>&1 && return 0
+  has mount.lustre && modinfo lustre >/dev/null 2>&1 && return 0
   say "installing the Lustre client for kernel $(uname -r)"
   if has apt-get; then
     add_lustre_repository
@@ -209,7 +214,63 @@ read_variables() {
   : "${TRAINFABRIC_LUSTRE_MOUNT_POINT:?}" "${TRAINFABRIC_STATE_DIRECTORY:?}"
 }
 
+# Groups of this environment, workers first
+group_names() {
+  aws ssm get-parameter --region "$TRAINFABRIC_REGION" --name "/trainfabric/$TRAINFABRIC_ENVIRONMENT/environment" \
+    --query Parameter.Value --output text |
+    python3 -c 'import json, sys; v = json.load(sys.stdin); print(v["worker_group"] or "", v["coordinator_group"])'
+}
+
+release_fleet() {
+  local groups group status=0
+  groups=$(group_names) || return 1
+  for group in $groups; do
+    say "asking for no nodes of $group any more"
+    aws autoscaling set-desired-capacity --region "$TRAINFABRIC_REGION" \
+      --auto-scaling-group-name "$group" --desired-capacity 0 --no-honor-cooldown || status=1
+  done
+  return "$status"
+}
+
+# Key of the record that ends the run that holds the environment
+outcome_key() {
+  aws s3 cp --region "$TRAINFABRIC_REGION" "s3://$TRAINFABRIC_CHECKPOINT_BUCKET/jobs/current.json" - |
+    python3 -c 'import json, sys; v = json.load(sys.stdin); print("jobs/%s/runs/%04d/outcome.json" % (v["job"], v["run"]))'
+}
+
+outcome() {
+  python3 -c 'import json, sys; print(json.dumps(dict(state="failed", detail=sys.argv[1], ended=sys.argv[2])))' \
+    "$1" "$(date -u +%Y-%m-%dT%H:%M:%SZ)"
+}
+
+# abandon REASON: what conclude of the agent does, in its order: whoever sees the outcome may start the next run at once
+abandon() {
+  local why=$1 key address
+  key=$(outcome_key) || key=
+  retry 5 10 release_fleet || why+="; its nodes could not be released: scale the Auto Scaling groups to zero"
+  say "$why" >&2
+  [[ -n $key ]] || return 0
+  address=s3://$TRAINFABRIC_CHECKPOINT_BUCKET/$key
+  aws s3 ls --region "$TRAINFABRIC_REGION" "$address" >/dev/null && return 0
+  outcome "$why" | aws s3 cp --region "$TRAINFABRIC_REGION" - "$address" >/dev/null ||
+    say "the job could not be marked as failed; end it with trainfabric job stop --force" >&2
+}
+
+# leave STATUS: the last thing that happens, however boot ended; an agent that runs already sees to its job itself
+leave() {
+  trap - ERR EXIT
+  (($1 != 0)) || exit 0
+  say "failed: ${reason:=a variable in $node_environment is missing}" >&2
+  if [[ ${TRAINFABRIC_ROLE:-} == coordinator ]] && ! systemctl is-active --quiet "$unit"; then
+    abandon "boot of the coordinator $(uname -n) failed: $reason"
+  fi
+  exit "$1"
+}
+
 main() {
+  set -o errtrace
+  trap 'reason=${reason:-line $LINENO: $BASH_COMMAND}' ERR
+  trap 'leave $?' EXIT
   read_variables
   wait_for_apt
   keep_needrestart_away

@@ -8,9 +8,18 @@ import uuid
 
 from trainfabric_node.jobs.fleet import Fleet, read_deployed
 from trainfabric_node.jobs.ledger import JobLedger, RunRecords
-from trainfabric_node.jobs.records import JOB_NAME_RULE, JobSpec, NodeStatus, Outcome, StopRequest, now
+from trainfabric_node.jobs.records import (
+    JOB_NAME_RULE,
+    JobSpec,
+    NodeState,
+    NodeStatus,
+    Outcome,
+    StopRequest,
+    now,
+)
 from trainfabric_node.jobs.status import JobStatus, job_status, no_job
 from trainfabric_node.store import ObjectMissing, open_store
+from trainfabric_plan.contract import Role
 from trainfabric_plan.deployed import DeployedEnvironment
 from trainfabric_plan.errors import NotFound, Refused, TrainfabricError, Unreachable, mistake
 from trainfabric_plan.planning import Plan
@@ -103,6 +112,8 @@ class JobControl:
     def stop(self, wait_s: float = 0.0, force: bool = False) -> JobStatus:
         """Asks the running job to end with a checkpoint; with `wait_s`, sees to it that its nodes are gone.
 
+        Where nobody is left who could end the run, as when no node has come up, its nodes are released at once.
+
         Args:
             wait_s: How long its nodes may take; 0 returns at once, and the coordinator does the rest.
             force: Releases the nodes at once: what was trained since the last checkpoint is lost.
@@ -120,6 +131,8 @@ class JobControl:
         records.request_stop(StopRequest(reason="asked", detail="by trainfabric job stop", requested=now()))
         if force:
             self._conclude(spec, Outcome(state="stopped", detail="nodes released by force", ended=now()))
+        elif _is_abandoned(records.nodes()):
+            self._conclude(spec, _outcome(records))
         elif wait_s > 0:
             self._wait(records, wait_s)
             self._conclude(spec, _outcome(records))
@@ -161,7 +174,7 @@ class JobControl:
         while not records.outcome():
             nodes = records.nodes()
             left = [node for node in nodes if not node.state.ended]
-            if not nodes:
+            if _is_abandoned(nodes):
                 return
             if not left:
                 patience = min(patience, time.monotonic() + _COORDINATOR_S)
@@ -182,6 +195,14 @@ class JobControl:
         self._fleet.scale_down()
         self._ledger.run(spec.job, spec.run).conclude(outcome)
         self._ledger.release(spec)
+
+
+def _is_abandoned(nodes: list[NodeStatus]) -> bool:
+    """Whether no coordinator has come up, without which nobody trains, or all nodes have ended a while ago."""
+    if all(node.role is Role.WORKER and node.state is not NodeState.RUNNING for node in nodes):
+        return True
+    since = now() - max(node.updated for node in nodes)
+    return all(node.state.ended for node in nodes) and since.total_seconds() > _COORDINATOR_S
 
 
 def _outcome(records: RunRecords) -> Outcome:

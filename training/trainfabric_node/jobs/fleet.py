@@ -87,7 +87,10 @@ class Fleet:
     def _resize(self, group: str, nodes: int) -> None:
         with aws_errors(self._where, "autoscaling"):
             try:
-                self._client.update_auto_scaling_group(AutoScalingGroupName=group, MinSize=0, DesiredCapacity=nodes)
+                # a cooldown would refuse a stop that follows a start; nodes may only set this, so MaxSize bounds it
+                self._client.set_desired_capacity(
+                    AutoScalingGroupName=group, DesiredCapacity=nodes, HonorCooldown=False
+                )
             except ClientError as error:
                 if error_code(error) != "ValidationError" or "not found" not in str(error):
                     raise

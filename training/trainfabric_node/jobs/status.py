@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from enum import StrEnum
 from typing import Any
 
 from pydantic import AwareDatetime
 
 from trainfabric_node.jobs.ledger import JobLedger, RunRecords
-from trainfabric_node.jobs.records import JobSpec, NodeState, NodeStatus, Outcome
+from trainfabric_node.jobs.records import JobSpec, NodeState, NodeStatus, Outcome, now
 from trainfabric_plan.model import Strict
+
+_SILENT = timedelta(minutes=5)
+"""Nodes report every few seconds once they have booted, which takes minutes."""
 
 
 class JobState(StrEnum):
@@ -73,7 +77,7 @@ def job_status(ledger: JobLedger, spec: JobSpec) -> JobStatus:
     return JobStatus(
         environment=spec.environment,
         state=state,
-        summary=_summary(spec, state, nodes, outcome, last),
+        summary=_summary(spec, state, nodes, outcome, last) + _silence(spec, state, nodes),
         job=spec.job,
         run=spec.run,
         resume=spec.resume,
@@ -119,6 +123,13 @@ def _summary(
         return f"stopping{at}: {left} of {len(nodes)} nodes are still at it"
     detail = outcome.detail if outcome else "the run ended without saying how"
     return f"{state}{at}" + (f": {detail}" if detail else "")
+
+
+def _silence(spec: JobSpec, state: JobState, nodes: list[NodeStatus]) -> str:
+    since = now() - max([spec.created, *(node.updated for node in nodes)])
+    if state.ended or since < _SILENT:
+        return ""
+    return f"; no node has reported for {since // timedelta(minutes=1)} minutes"
 
 
 def _rate(last: dict[str, Any]) -> float | None:
