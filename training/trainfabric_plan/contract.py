@@ -22,6 +22,15 @@ def plan_parameter(environment: str) -> str:
     return f"/{PREFIX}/{environment}/plan"
 
 
+def group_name(environment: str, role: Role) -> str:
+    """Name of the Auto Scaling group of the nodes of one role.
+
+    A name of our own lets dashboards and policies name the group without importing it from its stack, which would keep
+    CloudFormation from removing it. It costs nothing: no other property that we set makes CloudFormation replace one.
+    """
+    return f"{PREFIX}-{environment}-{role.value}"
+
+
 class Tag:
     """Tags on resources and instances. IMDS shows instance tags only if their keys have no slash or space."""
 

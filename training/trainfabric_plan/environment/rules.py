@@ -5,16 +5,18 @@ A rule gets sections that are valid in themselves, so that one broken section do
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from trainfabric_plan.catalog import INSTANCE_TYPES, InstanceType, efa_interfaces
 from trainfabric_plan.catalog.instances import HOW_TO_ADD, nearest_instance_types
 from trainfabric_plan.catalog.lustre import lustre_mistakes
-from trainfabric_plan.environment.types import Fleet, Network, Storage, Training
+from trainfabric_plan.environment.tags import tag_problems
+from trainfabric_plan.environment.types import ROOT_DEVICE, Fleet, Network, ParallelCluster, Storage, Training
 from trainfabric_plan.errors import Mistake, NotFound
 from trainfabric_plan.layout import layout_problems
+from trainfabric_plan.mount_points import mount_point_problem
 from trainfabric_plan.recipes import Recipe, recipe
 
 
@@ -28,6 +30,9 @@ class Sections:
     storage: Storage | None
     fleet: Fleet | None
     training: Training | None
+    orchestrator: str | None
+    parallelcluster: ParallelCluster | None
+    tags: Mapping[str, str] | None
 
     @property
     def instance(self) -> InstanceType | None:
@@ -51,9 +56,15 @@ def mistakes_across(where: str, given: Sections) -> list[Mistake]:
         _instance_type,
         _efa,
         _image,
+        _root_device,
+        _spot_price,
+        _head_node,
         _public_ips,
         _existing_network,
+        _bucket_keys,
         _lustre,
+        _mount_point,
+        _tags,
         _recipe,
         _ranks,
         _layout,
@@ -79,14 +90,30 @@ def _is_zone_of(zone: str, region: str) -> bool:
 
 def _instance_type(given: Sections) -> Iterator[dict[str, Any]]:
     if given.fleet and not given.instance:
-        near = nearest_instance_types(given.fleet.instance_type)
-        remedy = f"did you mean {' or '.join(near)}? " if near else ""
-        yield {
-            "name": "fleet.instance_type",
-            "rule": "a type of the catalog",
-            "got": given.fleet.instance_type,
-            "remedy": f"{remedy}{HOW_TO_ADD} says how to add one",
-        }
+        yield _not_in_catalog("fleet.instance_type", given.fleet.instance_type)
+
+
+def _not_in_catalog(name: str, instance_type: str) -> dict[str, Any]:
+    near = nearest_instance_types(instance_type)
+    remedy = f"did you mean {' or '.join(near)}? " if near else ""
+    return {
+        "name": name,
+        "rule": "a type of the catalog",
+        "got": instance_type,
+        "remedy": f"{remedy}{HOW_TO_ADD} says how to add one",
+    }
+
+
+def _head_node(given: Sections) -> Iterator[dict[str, Any]]:
+    if not given.parallelcluster:
+        return
+    name, wanted = "parallelcluster.head_node_instance_type", given.parallelcluster.head_node_instance_type
+    head = INSTANCE_TYPES.get(wanted)
+    if head is None:
+        yield _not_in_catalog(name, wanted)
+    elif head.architecture != "x86_64":
+        remedy = "choose an x86_64 type, such as m7i.2xlarge"
+        yield {"name": name, "rule": "an x86_64 type, as the nodes' image is", "got": wanted, "remedy": remedy}
 
 
 def _efa(given: Sections) -> Iterator[dict[str, Any]]:
@@ -106,6 +133,28 @@ def _image(given: Sections) -> Iterator[dict[str, Any]]:
             "rule": f"given for {given.instance.name}: the default image has no Neuron driver",
             "got": "nothing",
             "remedy": "add the id of a Neuron image",
+        }
+
+
+def _root_device(given: Sections) -> Iterator[dict[str, Any]]:
+    if not given.fleet or given.fleet.root_device == ROOT_DEVICE:
+        return
+    if given.orchestrator == "parallelcluster":
+        rule, remedy = "left out with parallelcluster, which reads it off the image", "remove fleet.root_device"
+    elif given.fleet.ami_id is None:
+        rule, remedy = f"{ROOT_DEVICE}, the root device of the default image", "remove it, or add fleet.ami_id"
+    else:
+        return
+    yield {"name": "fleet.root_device", "rule": rule, "got": given.fleet.root_device, "remedy": remedy}
+
+
+def _spot_price(given: Sections) -> Iterator[dict[str, Any]]:
+    if given.fleet and given.fleet.workers == "on_demand" and given.fleet.max_spot_price is not None:
+        yield {
+            "name": "fleet.max_spot_price",
+            "rule": "given only for spot workers",
+            "got": f"{given.fleet.max_spot_price} with workers on_demand",
+            "remedy": "remove it, or set fleet.workers: spot",
         }
 
 
@@ -155,6 +204,35 @@ def _lustre(given: Sections) -> Iterator[dict[str, Any]]:
         lustre = given.storage.lustre
         for found in lustre_mistakes("", lustre.capacity_gib, lustre.throughput_mbps_per_tib, prefix="storage.lustre."):
             yield {"name": found.name, "rule": found.rule, "got": found.got, "remedy": found.remedy}
+
+
+def _bucket_keys(given: Sections) -> Iterator[dict[str, Any]]:
+    if not given.storage or given.orchestrator != "parallelcluster":
+        return
+    for name in ("data_bucket", "checkpoint_bucket"):
+        bucket = getattr(given.storage, name)
+        if bucket and bucket.kms_key_arn:
+            yield {
+                "name": f"storage.{name}.kms_key_arn",
+                "rule": "left out with parallelcluster: its nodes' role gets buckets, no keys",
+                "got": bucket.kms_key_arn,
+                "remedy": "use a bucket that S3's own keys encrypt, or orchestrator: fleet",
+            }
+
+
+def _mount_point(given: Sections) -> Iterator[dict[str, Any]]:
+    problem = mount_point_problem(given.storage.lustre.mount_point) if given.storage else None
+    if given.storage and problem:
+        yield {
+            "name": "storage.lustre.mount_point",
+            "rule": problem.rule,
+            "got": given.storage.lustre.mount_point,
+            "remedy": problem.remedy,
+        }
+
+
+def _tags(given: Sections) -> Iterator[dict[str, Any]]:
+    return tag_problems(given.tags or {})
 
 
 def _recipe(given: Sections) -> Iterator[dict[str, Any]]:

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, StringConstraints
+from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints
 
+from trainfabric_plan.environment.bucket_names import checked_bucket_name
 from trainfabric_plan.layout import Layout
 from trainfabric_plan.model import Strict
+from trainfabric_plan.mount_points import MOUNT_POINT_PATTERN
 
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9-]{1,29}$")]
-BucketName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$")]
+BucketName = Annotated[
+    str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$"), AfterValidator(checked_bucket_name)
+]
 Region = Annotated[str, StringConstraints(pattern=r"^[a-z]{2}(-[a-z]+)+-\d$")]
 
 
@@ -18,6 +22,10 @@ def _one_instance_type(value: Any) -> Any:
     if isinstance(value, list):
         raise ValueError(f"one instance type: EFA and the ranks need equal nodes, got {', '.join(map(str, value))}")
     return value
+
+
+ROOT_DEVICE = "/dev/sda1"
+"""Root device of the default image, as of all Ubuntu images of Canonical and AWS."""
 
 
 class Network(Strict):
@@ -40,6 +48,11 @@ class Bucket(Strict):
 
     name: BucketName
     """Name of the bucket, in the environment's region and account."""
+    kms_key_arn: (
+        Annotated[str, StringConstraints(pattern=r"^arn:aws[a-z-]*:kms:[a-z0-9-]+:\d{12}:key/[A-Za-z0-9-]+$")] | None
+    ) = None
+    """ARN of the KMS key that encrypts the bucket, if one does: the nodes may then use it. The key's own policy must
+    let FSx use it as well (docs/how-to/use-existing-resources.md)."""
 
 
 class Lustre(Strict):
@@ -51,8 +64,8 @@ class Lustre(Strict):
     """125, 250, 500 or 1000 MB/s per TiB."""
     compression: Literal["lz4", "none"] = "lz4"
     """Compression of the data on disk."""
-    mount_point: Annotated[str, StringConstraints(pattern=r"^/[a-z0-9/_-]+$")] = "/fsx"
-    """Where the nodes mount it."""
+    mount_point: Annotated[str, StringConstraints(pattern=MOUNT_POINT_PATTERN)] = "/fsx"
+    """Where the nodes mount it: no directory of the system."""
 
 
 class Storage(Strict):
@@ -78,12 +91,15 @@ class Fleet(Strict):
     """Number of nodes, the coordinator among them."""
     workers: Literal["spot", "on_demand"] = "spot"
     """How the workers are bought; the coordinator is always on demand."""
-    max_spot_price: Annotated[float, Field(gt=0)] | None = None
-    """Most US dollars per hour for a spot node; the on-demand price if not given."""
+    max_spot_price: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
+    """Most US dollars per hour for a spot node; the on-demand price if not given. Only for spot workers."""
     efa: bool = True
     """Elastic Fabric Adapter between the nodes."""
     ami_id: Annotated[str, StringConstraints(pattern=r"^ami-[0-9a-f]{8,17}$")] | None = None
     """Image of the nodes; the newest Deep Learning base image (Ubuntu 24.04) if not given."""
+    root_device: Annotated[str, StringConstraints(pattern=r"^/dev/[a-z0-9]+$")] = ROOT_DEVICE
+    """Root device of ami_id: /dev/sda1 for Ubuntu, /dev/xvda for Amazon Linux. A wrong one adds a second disk and
+    leaves the root disk small and unencrypted (aws ec2 describe-images shows it as RootDeviceName)."""
 
 
 class Training(Strict):
@@ -103,7 +119,7 @@ class ParallelCluster(Strict):
     version: Annotated[str, StringConstraints(pattern=r"^3\.\d+\.\d+$")] = "3.16.1"
     """AWS ParallelCluster release."""
     head_node_instance_type: str = "m7i.2xlarge"
-    """Instance type of the head node."""
+    """Instance type of the head node: one of the catalog, x86_64."""
 
 
 class Environment(Strict):
@@ -130,4 +146,4 @@ class Environment(Strict):
     parallelcluster: ParallelCluster = ParallelCluster()
     """Settings of the Slurm cluster when orchestrator is parallelcluster."""
     tags: dict[str, str] = {}
-    """Tags on every resource."""
+    """Tags on every resource, at most 48; keys do not start with aws:, parallelcluster: or trainfabric:."""

@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
 from trainfabric_plan.environment.rules import Sections, mistakes_across
@@ -51,13 +51,10 @@ def _section(data: Mapping[Any, Any], name: str) -> Any:
     field = Environment.model_fields[name]
     if name not in data:
         return None if field.is_required() else field.default
-    value = data[name]
-    if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
-        try:
-            return field.annotation.model_validate(value)
-        except ValidationError:
-            return None
-    return value if isinstance(value, str) else None
+    try:
+        return TypeAdapter(field.annotation or Any).validate_python(data[name], strict=True)
+    except ValidationError:
+        return None
 
 
 def _in_order(mistakes: list[Mistake]) -> list[Mistake]:
@@ -114,6 +111,7 @@ _KINDS = {
     "int_type": "a whole number",
     "int_from_float": "a whole number",
     "float_type": "a number",
+    "finite_number": "a finite number",
     "bool_type": "true or false",
     "model_type": "a mapping of keys",
     "model_attributes_type": "a mapping of keys",

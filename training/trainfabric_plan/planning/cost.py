@@ -9,7 +9,11 @@ from trainfabric_plan.catalog import fsx_lustre_price, nat_gateway_price, on_dem
 from trainfabric_plan.catalog.prices import HOURS_PER_MONTH
 from trainfabric_plan.environment.types import Environment
 
-_PRICED_REGION = "us-east-1"
+PRICED_REGION = "us-east-1"
+"""Region of the list prices; other regions may charge more or less."""
+
+NOT_INCLUDED = "EBS root volumes, data transfer, NAT data processing, S3 requests and storage"
+"""What the bill leaves out."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +52,7 @@ class CostPerHour:
 def cost_per_hour(environment: Environment) -> CostPerHour:
     """The hourly cost with every node up, by list prices of us-east-1 and Spot Advisor's saving in the region.
 
-    Data transfer, NAT data processing, S3 requests and storage are not included.
+    `NOT_INCLUDED` names what is left out.
     """
     items = [*_nodes(environment), _lustre(environment)]
     if environment.network.vpc_id is None:
@@ -72,7 +76,7 @@ def _nodes(environment: Environment) -> Iterator[CostItem]:
 
 
 def _elsewhere(region: str) -> str:
-    return "" if region == _PRICED_REGION else f"; price of {_PRICED_REGION}, {region} may differ"
+    return "" if region == PRICED_REGION else f"; price of {PRICED_REGION}, {region} may differ"
 
 
 def _on_demand(instance_type: str, count: int, region: str) -> CostItem:
