@@ -99,8 +99,6 @@ def _public_address(interfaces: list[Properties]) -> Iterator[str]:
 
 
 def _ssm_parameter(properties: Properties) -> Iterator[str]:
-    asked = {key: value for key, value in properties.items() if key != "Tags"}  # CloudFormation's tags are a map
-    yield from api_problems("ssm", "PutParameter", {"Name": UNNAMED, **asked})
     tier, size = properties.get("Tier", "Standard"), len(properties["Value"].encode())
     most = VALUE_BYTES_STANDARD if tier == "Standard" else VALUE_BYTES_ADVANCED
     if not 0 < size <= most:
