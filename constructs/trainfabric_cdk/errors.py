@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeGuard
 
 from aws_cdk import Token
 from constructs import IConstruct
@@ -40,7 +41,22 @@ def refuse(mistakes: Iterable[Mistake]) -> None:
 
 def is_known(*values: Any) -> bool:
     """Whether no value is a token: only then can it be judged."""
-    return not any(Token.is_unresolved(value) for value in values)
+    return not any(_is_finite(value) and Token.is_unresolved(value) for value in values)
+
+
+def _is_finite(value: Any) -> bool:
+    """No token is infinite, and the process behind the CDK dies when it is sent infinity: its protocol is JSON."""
+    return not isinstance(value, float) or math.isfinite(value)
+
+
+def is_whole_number(value: object) -> TypeGuard[int]:
+    """Whether a known value is an `int`, which Python also says of `True`."""
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def is_number(value: object) -> TypeGuard[float]:
+    """Whether a known value is an `int` or a `float`."""
+    return is_whole_number(value) or isinstance(value, float)
 
 
 @contextmanager

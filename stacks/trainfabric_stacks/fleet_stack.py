@@ -15,6 +15,7 @@ from trainfabric_plan.contract import Role
 from trainfabric_plan.deployed import DeployedEnvironment
 from trainfabric_plan.environment import Environment, Fleet
 from trainfabric_plan.planning import Plan, make_plan
+from trainfabric_plan.planning.cost import NOT_INCLUDED, PRICED_REGION
 from trainfabric_stacks.network_stack import NetworkStack
 from trainfabric_stacks.storage_stack import StorageStack
 
@@ -57,10 +58,11 @@ class FleetStack(Stack):
             workers=worker_capacity(wanted),
             efa=wanted.efa,
             image_id=wanted.ami_id,
+            root_device=wanted.root_device,
             associate_public_ip=environment.network.assign_public_ips,
         )
         self._parameters(environment, storage)
-        self._outputs()
+        self._outputs(environment.region)
 
     def _parameters(self, environment: Environment, storage: StorageStack) -> None:
         workers = self.fleet.groups.get(Role.WORKER)
@@ -82,12 +84,12 @@ class FleetStack(Stack):
     def _parameter(self, id: str, name: str, value: DeployedEnvironment | Plan) -> None:
         ssm.StringParameter(self, id, parameter_name=name, string_value=value.model_dump_json())
 
-    def _outputs(self) -> None:
+    def _outputs(self, region: str) -> None:
         for role, group in self.fleet.groups.items():
             CfnOutput(self, f"{role.value.capitalize()}Group", value=group.ref)
             CfnOutput(self, f"{role.value.capitalize()}LaunchTemplate", value=self.fleet.launch_templates[role].ref)
         CfnOutput(self, "InterruptionTopic", value=self.fleet.notices.topic.topic_arn)
-        CfnOutput(self, "CostPerHour", value=cost_text(self.plan), description="US dollars with every node up")
+        CfnOutput(self, "CostPerHour", value=cost_text(self.plan), description=cost_description(region))
 
 
 def worker_capacity(fleet: Fleet) -> Capacity:
@@ -100,3 +102,9 @@ def cost_text(plan: Plan) -> str:
     if plan.usd_per_hour is not None:
         return f"{plan.usd_per_hour:.2f}"
     return f"at least {plan.usd_per_hour_at_least:.2f} (not every price is confirmed)"
+
+
+def cost_description(region: str) -> str:
+    """What the cost per hour is, whose prices it adds up and what it leaves out."""
+    elsewhere = "" if region == PRICED_REGION else f", which {region} may differ from"
+    return f"US dollars with every node up, at list prices of {PRICED_REGION}{elsewhere}; not included: {NOT_INCLUDED}"

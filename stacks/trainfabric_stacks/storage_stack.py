@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from aws_cdk import CfnOutput, Stack
+from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
@@ -54,4 +55,8 @@ class StorageStack(Stack):
         CfnOutput(self, "FileSystemId", value=self.lustre.file_system_id)
 
     def _existing(self, id: str, bucket: Bucket | None) -> s3.IBucket | None:
-        return s3.Bucket.from_bucket_name(self, id, bucket.name) if bucket else None
+        if bucket is None:
+            return None
+        arn = bucket.kms_key_arn
+        key = kms.Key.from_key_arn(self, f"{id}Key", arn) if arn else None
+        return s3.Bucket.from_bucket_attributes(self, id, bucket_name=bucket.name, encryption_key=key)

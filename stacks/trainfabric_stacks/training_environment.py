@@ -8,7 +8,7 @@ import aws_cdk as cdk
 from constructs import Construct
 
 from trainfabric_cdk.cluster.parallelcluster import ParallelClusterStack
-from trainfabric_plan.contract import Tag
+from trainfabric_plan.contract import Tag, group_name
 from trainfabric_plan.environment import Environment
 from trainfabric_plan.planning import make_plan
 from trainfabric_stacks.fleet_stack import FleetStack, worker_capacity
@@ -54,7 +54,7 @@ class TrainingEnvironment:
             self._id("Observability"),
             environment=environment,
             storage=self.storage,
-            groups={role.value: group.ref for role, group in groups.items()},
+            groups={role.value: group_name(environment.name, role) for role in groups},
             **self._stack("observability"),
         )
         nodes = self.fleet or self.cluster

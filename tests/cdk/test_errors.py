@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import math
+
 import aws_cdk as cdk
 import pytest
 from constructs import Construct
@@ -50,6 +52,6 @@ def test_a_property_error_passes_through_unchanged(stack: cdk.Stack) -> None:
 
 
 def test_values_that_are_settled_at_deploy_time_are_not_known() -> None:
-    assert is_known("text", 3)
+    assert is_known("text", 3, math.inf, math.nan)
     assert not is_known("text", cdk.Fn.import_value("name"))
     assert not is_known(cdk.Token.as_number(cdk.Fn.ref("Count")))

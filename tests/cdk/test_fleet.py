@@ -7,7 +7,7 @@ import aws_cdk as cdk
 import pytest
 from aws_cdk import aws_ec2 as ec2
 
-from trainfabric_cdk import Capacity, PropertyError, SpotTrainingFleet
+from trainfabric_cdk import Capacity, PropertyError, SpotTrainingFleet, TrainingVpc
 from trainfabric_plan.contract import Role
 
 Properties = Callable[[str], list[dict[str, Any]]]
@@ -38,6 +38,15 @@ def test_one_node_is_the_coordinator_and_all_others_are_workers(
     make_fleet(nodes=nodes)
 
     assert [group["MaxSize"] for group in properties(GROUP)] == sizes
+
+
+def test_groups_have_names_that_others_can_know_without_importing_them(
+    make_fleet: MakeFleet, properties: Properties
+) -> None:
+    make_fleet()
+
+    names = [group["AutoScalingGroupName"] for group in properties(GROUP)]
+    assert names == ["trainfabric-demo-coordinator", "trainfabric-demo-worker"]
 
 
 def test_all_nodes_are_of_one_type_in_one_subnet(make_fleet: MakeFleet, properties: Properties) -> None:
@@ -153,10 +162,27 @@ def test_interruption_warnings_reach_an_encrypted_topic(
             "not for Trainium, got nothing; give the id of an image with its drivers",
         ),
         ({"nodes": 0}, "Demo/Fleet: nodes must be at least 1, got 0"),
+        ({"nodes": 2.5}, "Demo/Fleet: nodes must be a whole number, got 2.5"),
+        ({"nodes": float("inf")}, "Demo/Fleet: nodes must be a whole number, got inf"),
+        ({"nodes": "4"}, "Demo/Fleet: nodes must be a whole number, got '4'"),
+        ({"nodes": True}, "Demo/Fleet: nodes must be a whole number, got True"),
+        (
+            {"workers": "spot"},
+            "Demo/Fleet: workers must be a Capacity, got 'spot'; use Capacity.spot() or Capacity.on_demand()",
+        ),
+        (
+            {"root_device": "xvda"},
+            "Demo/Fleet: root_device must be the name of a device, got 'xvda'; "
+            "use what aws ec2 describe-images shows as RootDeviceName",
+        ),
+        (
+            {"lustre_mount_point": "/etc"},
+            "Demo/Fleet: lustre_mount_point must be a directory that nothing else uses: mounting there hides files of "
+            "the system, got '/etc'; use /fsx, or a directory below /mnt",
+        ),
         (
             {"nodes": cdk.Token.as_number(cdk.Fn.ref("Nodes"))},
-            "Demo/Fleet: nodes must be at least 1, got a token; "
-            "give it as a number: whether there are workers follows from it",
+            "Demo/Fleet: nodes must be at least 1, got a token; give it as a number: what is launched follows from it",
         ),
         (
             {"subnet": lambda network: [network.private_subnet, network.public_subnet]},
@@ -170,8 +196,8 @@ def test_interruption_warnings_reach_an_encrypted_topic(
         ),
         (
             {"lustre_mount_point": "fsx; rm -r /"},
-            "Demo/Fleet: lustre_mount_point must be an absolute path of letters, digits, /, _ and -, "
-            "got 'fsx; rm -r /'",
+            "Demo/Fleet: lustre_mount_point must be an absolute path of names of letters, digits, _ and -, without a "
+            "slash at the end, got 'fsx; rm -r /'; use /fsx",
         ),
         (
             {"associate_public_ip": True},
@@ -249,5 +275,50 @@ def test_nodes_slower_than_what_they_cost_are_warned_of(
     make_fleet: MakeFleet, warnings: Callable[[], list[str]], given: dict[str, Any], expected: list[str]
 ) -> None:
     make_fleet(**given)
+
+    assert warnings() == expected
+
+
+WITHOUT_SELF_EGRESS = (
+    "Demo/Own has no egress rule to itself, so EFA between the nodes does not get through: use an EfaSecurityGroup "
+    "[ack: trainfabric:securityGroupWithoutSelfEgress]"
+)
+
+
+def own_group(network: TrainingVpc) -> ec2.SecurityGroup:
+    return ec2.SecurityGroup(cdk.Stack.of(network), "Own", vpc=network.vpc)
+
+
+def own_group_that_names_itself(network: TrainingVpc) -> ec2.SecurityGroup:
+    group = own_group(network)
+    itself = group.security_group_id
+    ec2.CfnSecurityGroupEgress(
+        cdk.Stack.of(network), "Self", group_id=itself, destination_security_group_id=itself, ip_protocol="-1"
+    )
+    return group
+
+
+def existing_group(network: TrainingVpc) -> ec2.ISecurityGroup:
+    return ec2.SecurityGroup.from_security_group_id(cdk.Stack.of(network), "Existing", "sg-1")
+
+
+@pytest.mark.parametrize(
+    ("group", "given", "expected"),
+    [
+        (own_group, {}, [WITHOUT_SELF_EGRESS]),
+        (own_group, {"nodes": 1}, []),
+        (own_group, {"instance_type": "m7i.large", "efa": False}, []),
+        (own_group_that_names_itself, {}, []),
+        (existing_group, {}, []),
+    ],
+)
+def test_a_security_group_that_stops_efa_is_warned_of(
+    make_fleet: MakeFleet,
+    warnings: Callable[[], list[str]],
+    group: Callable[[TrainingVpc], ec2.ISecurityGroup],
+    given: dict[str, Any],
+    expected: list[str],
+) -> None:
+    make_fleet(security_group=group, **given)
 
     assert warnings() == expected

@@ -69,6 +69,12 @@ def test_the_root_volume_is_encrypted_gp3(make_fleet: MakeFleet, launch_data: La
     ]
 
 
+def test_the_encrypted_root_volume_is_that_of_the_given_image(make_fleet: MakeFleet, launch_data: LaunchData) -> None:
+    make_fleet(image_id="ami-0123456789abcdef0", root_device="/dev/xvda")
+
+    assert [disk["DeviceName"] for disk in launch_data()["BlockDeviceMappings"]] == ["/dev/xvda"]
+
+
 def test_nodes_stand_in_the_placement_group(make_fleet: MakeFleet, launch_data: LaunchData) -> None:
     make_fleet()
 

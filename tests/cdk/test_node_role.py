@@ -3,9 +3,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import aws_cdk as cdk
 import pytest
+from aws_cdk import aws_kms as kms
+from aws_cdk import aws_s3 as s3
 
 from trainfabric_cdk import SpotTrainingFleet
+
+KEYS = "arn:aws:kms:us-east-1:123456789012:key"
 
 MakeFleet = Callable[..., SpotTrainingFleet]
 
@@ -25,6 +30,12 @@ def statements(
     return lambda action: [
         s for s in found if action in ([s["Action"]] if isinstance(s["Action"], str) else s["Action"])
     ]
+
+
+def encrypted_bucket(stack: cdk.Stack, name: str) -> s3.IBucket:
+    """An existing bucket that the existing key of the same name encrypts."""
+    key = kms.Key.from_key_arn(stack, f"{name}Key", f"{KEYS}/{name}")
+    return s3.Bucket.from_bucket_attributes(stack, name, bucket_name=name.lower(), encryption_key=key)
 
 
 def resources_of(statement: dict[str, Any]) -> list[Any]:
@@ -65,15 +76,33 @@ def test_nodes_read_the_two_parameters_of_their_environment(
     assert names == ["/trainfabric/demo/environment", "/trainfabric/demo/plan"]
 
 
-def test_nodes_scale_their_own_two_groups(
-    statements: Callable[[str], list[dict[str, Any]]], properties: Callable[[str], list[dict[str, Any]]]
+def test_nodes_set_the_size_of_their_own_two_groups_within_the_bounds_of_the_template(
+    statements: Callable[[str], list[dict[str, Any]]],
 ) -> None:
     (statement,) = statements("autoscaling:SetDesiredCapacity")
 
-    assert set(statement["Action"]) == {"autoscaling:SetDesiredCapacity", "autoscaling:UpdateAutoScalingGroup"}
+    assert statement["Action"] == "autoscaling:SetDesiredCapacity"
     groups = [resource["Fn::Join"][1][-1] for resource in resources_of(statement)]
-    assert [set(group) for group in groups] == [{"Ref"}, {"Ref"}]
-    assert len(properties("AWS::AutoScaling::AutoScalingGroup")) == 2
+    assert groups == [
+        ":autoscaling:us-east-1:123456789012:autoScalingGroup:*:autoScalingGroupName/trainfabric-demo-coordinator",
+        ":autoscaling:us-east-1:123456789012:autoScalingGroup:*:autoScalingGroupName/trainfabric-demo-worker",
+    ]
+
+
+def test_nodes_use_no_keys_while_the_buckets_have_none(statements: Callable[[str], list[dict[str, Any]]]) -> None:
+    assert statements("kms:Decrypt") == []
+
+
+def test_nodes_use_the_keys_of_the_buckets_as_far_as_the_buckets(
+    stack: cdk.Stack, make_fleet: MakeFleet, properties: Callable[[str], list[dict[str, Any]]]
+) -> None:
+    make_fleet(data_bucket=encrypted_bucket(stack, "EncryptedData"), checkpoint_bucket=encrypted_bucket(stack, "State"))
+
+    statements = [s for policy in properties("AWS::IAM::Policy") for s in policy["PolicyDocument"]["Statement"]]
+    assert [(s["Action"], s["Resource"]) for s in statements if "kms:Decrypt" in s["Action"]] == [
+        ("kms:Decrypt", f"{KEYS}/EncryptedData"),
+        (["kms:Decrypt", "kms:GenerateDataKey"], f"{KEYS}/State"),
+    ]
 
 
 def test_people_reach_nodes_through_session_manager(

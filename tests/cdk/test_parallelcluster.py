@@ -11,6 +11,7 @@ from aws_cdk.assertions import Template
 
 from trainfabric_cdk import Capacity, EfaSecurityGroup, ParallelClusterStack, PropertyError, TrainingVpc
 from trainfabric_cdk.cluster.parallelcluster import ClusterConfiguration, Queue
+from trainfabric_plan.catalog import INSTANCE_TYPES
 
 MakeCluster = Callable[..., ParallelClusterStack]
 
@@ -172,11 +173,21 @@ def test_a_custom_image_stands_beside_the_operating_system() -> None:
             "Slurm: version must be a release 3.x.y from 3.14.1 on: Lambda refuses the Python of earlier ones, "
             "got 4; use 3.16.1",
         ),
-        ({"nodes": 0}, "Slurm: queue.most_nodes must be at least 1, got 0"),
+        ({"nodes": 0}, "Slurm: nodes must be at least 1, got 0"),
+        ({"nodes": "8"}, "Slurm: nodes must be a whole number, got '8'"),
         (
-            {"mount_point": "/home"},
-            "Slurm: mount_point must be none of /opt/slurm, /opt/intel, /opt/parallelcluster, /home, /tmp, /, "
-            "which ParallelCluster uses, got /home",
+            {"workers": "spot"},
+            "Slurm: workers must be a Capacity, got 'spot'; use Capacity.spot() or Capacity.on_demand()",
+        ),
+        (
+            {"head_node_instance_type": "m7i.2xlrage"},
+            "Slurm: catalog: instance type must be a known one, got m7i.2xlrage; did you mean m7i.2xlarge or "
+            "m7i.large? (docs/how-to/add-an-instance-type.md says how to add one)",
+        ),
+        (
+            {"mount_point": "/opt/slurm"},
+            "Slurm: mount_point must be a directory that nothing else uses: mounting there hides files of the system, "
+            "got '/opt/slurm'; use /fsx, or a directory below /mnt",
         ),
         (
             {"environment": "e" * 60},
@@ -214,6 +225,10 @@ def test_what_parallelcluster_would_refuse_only_while_creating_is_refused_now(
             "here: queues must be of different names, got train, train",
         ),
         (
+            replace(CONFIGURATION, queues=(replace(QUEUE, most_nodes=0),)),
+            "here: queue.most_nodes must be at least 1, got 0",
+        ),
+        (
             replace(CONFIGURATION, queues=(replace(QUEUE, name="Train_1"),)),
             "here: queue.name must be 1 to 25 lower-case letters, digits and hyphens, a letter first, and not "
             "default, got 'Train_1'",
@@ -231,3 +246,29 @@ def test_a_configuration_says_what_is_wrong_with_it(configuration: ClusterConfig
 
 def test_a_sound_configuration_has_no_mistakes() -> None:
     assert list(CONFIGURATION.mistakes("here")) == []
+
+
+def test_a_head_node_of_another_architecture_than_the_image_is_refused(
+    make_cluster: MakeCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(
+        INSTANCE_TYPES, "m7g.2xlarge", replace(INSTANCE_TYPES["m7i.2xlarge"], name="m7g.2xlarge", architecture="arm64")
+    )
+
+    with pytest.raises(PropertyError) as refused:
+        make_cluster(head_node_instance_type="m7g.2xlarge")
+
+    assert str(refused.value) == (
+        "Slurm: head_node_instance_type must be an x86_64 type, as the nodes' image is, got m7g.2xlarge; "
+        "choose an x86_64 type, such as m7i.2xlarge"
+    )
+
+
+def test_values_of_the_cluster_that_are_settled_at_deploy_time_are_not_judged(make_cluster: MakeCluster) -> None:
+    _, cluster = cluster_of(
+        make_cluster(mount_point=cdk.Fn.import_value("mount"), head_node_instance_type=cdk.Fn.import_value("type"))
+    )
+
+    configuration = cluster["ClusterConfiguration"]
+    assert configuration["SharedStorage"][0]["MountDir"] == {"Fn::ImportValue": "mount"}
+    assert configuration["HeadNode"]["InstanceType"] == {"Fn::ImportValue": "type"}

@@ -55,6 +55,8 @@ def test_a_bucket_is_kept_unless_told_otherwise_and_its_contents_are_never_delet
 
     (bucket,) = resources("AWS::S3::Bucket").values()
     assert (bucket["DeletionPolicy"], bucket["UpdateReplacePolicy"]) == (policy, policy)
+    (rules,) = resources("AWS::S3::BucketPolicy").values()
+    assert rules.get("DeletionPolicy", "Delete") == policy
     assert resources("Custom::S3AutoDeleteObjects") == {}
 
 
@@ -162,6 +164,16 @@ def test_every_size_that_fsx_refuses_is_refused_at_once(make_lustre: Callable[..
     ]
 
 
+def test_sizes_that_are_no_whole_numbers_are_named(make_lustre: Callable[..., LustreLinkedToS3]) -> None:
+    with pytest.raises(PropertyError) as refused:
+        make_lustre(capacity_gib="1200", throughput_mbps_per_tib=125.5)
+
+    assert str(refused.value).splitlines() == [
+        "Demo/Lustre: capacity_gib must be a whole number, got '1200'",
+        "Demo/Lustre: throughput_mbps_per_tib must be a whole number, got 125.5",
+    ]
+
+
 def test_a_size_that_is_settled_at_deploy_time_is_not_judged(
     make_lustre: Callable[..., LustreLinkedToS3], properties: Properties
 ) -> None:
@@ -175,7 +187,7 @@ def test_a_size_that_is_settled_at_deploy_time_is_not_judged(
     ("retain", "delete_contents", "policy"),
     [(True, False, "Retain"), (True, True, "Retain"), (False, False, "Retain"), (False, True, "Delete")],
 )
-def test_the_file_system_is_deleted_only_with_both_keys(
+def test_the_file_system_and_the_rules_that_let_it_through_are_deleted_only_with_both_keys(
     make_lustre: Callable[..., LustreLinkedToS3],
     resources: Resources,
     retain: bool,
@@ -184,8 +196,16 @@ def test_the_file_system_is_deleted_only_with_both_keys(
 ) -> None:
     make_lustre(retain=retain, delete_contents=delete_contents)
 
-    kinds = ("AWS::FSx::FileSystem", "AWS::FSx::DataRepositoryAssociation")
-    assert [next(iter(resources(kind).values()))["DeletionPolicy"] for kind in kinds] == [policy, policy]
+    kinds = {
+        "AWS::FSx::FileSystem": 1,
+        "AWS::FSx::DataRepositoryAssociation": 1,
+        "AWS::EC2::SecurityGroup": 1,
+        "AWS::EC2::SecurityGroupIngress": 6,
+        "AWS::EC2::SecurityGroupEgress": 6,
+    }
+    for kind, count in kinds.items():
+        found = [resource["DeletionPolicy"] for resource in resources(kind).values()]
+        assert found == [policy] * count, kind
 
 
 def test_one_key_alone_is_answered_with_a_warning(

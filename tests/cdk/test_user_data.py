@@ -11,8 +11,15 @@ from typing import Any
 import aws_cdk as cdk
 import pytest
 
-from trainfabric_cdk import SpotTrainingFleet
-from trainfabric_cdk.fleet.user_data import LIMIT_BYTES, TOKEN_BYTES, refuse_too_large, user_data, worst_case_bytes
+from trainfabric_cdk import PropertyError, SpotTrainingFleet
+from trainfabric_cdk.fleet.user_data import (
+    LIMIT_BYTES,
+    PARAMETER_BYTES,
+    TOKEN_BYTES,
+    refuse_too_large,
+    user_data,
+    worst_case_bytes,
+)
 from trainfabric_plan.contract import NodeVariable, Paths
 
 MakeFleet = Callable[..., SpotTrainingFleet]
@@ -90,6 +97,24 @@ def test_a_token_is_counted_at_its_longest_whatever_its_placeholder_is() -> None
     token = cdk.Fn.import_value("some-export")
 
     assert worst_case_bytes(f"echo é {token}{token}\n") == len("echo é \n".encode()) + 2 * TOKEN_BYTES
+
+
+def test_a_token_in_the_users_own_commands_is_counted_as_the_longest_parameter(stack: cdk.Stack) -> None:
+    ours, given = cdk.Fn.import_value("some-export"), cdk.CfnParameter(stack, "Greeting").value_as_string
+
+    script = user_data({"A": ours}, [f"echo {given}"])
+
+    without = worst_case_bytes(user_data({"A": ours}))
+    assert worst_case_bytes(script, [f"echo {given}"]) == without + len("echo \n") + PARAMETER_BYTES
+
+
+def test_commands_whose_parameters_could_exceed_the_limit_are_refused(stack: cdk.Stack, make_fleet: MakeFleet) -> None:
+    given = [cdk.CfnParameter(stack, f"Part{index}").value_as_string for index in range(4)]
+
+    with pytest.raises(
+        PropertyError, match=r"^Demo/Fleet: boot_commands must be short enough for user data under 16384"
+    ):
+        make_fleet(boot_commands=given)
 
 
 @pytest.mark.parametrize(("size", "refused"), [(LIMIT_BYTES - 1, False), (LIMIT_BYTES, True)])

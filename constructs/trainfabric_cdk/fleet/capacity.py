@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
+from aws_cdk import Tokenization
 from aws_cdk import aws_ec2 as ec2
 
+from trainfabric_cdk.errors import is_known, is_number
 from trainfabric_plan.errors import mistake
 
 
@@ -31,13 +34,13 @@ class Capacity:
         """Spare capacity that EC2 takes back with two minutes' notice.
 
         Args:
-            max_price: Most US dollars per instance-hour; the on-demand price if not given.
+            max_price: Most US dollars per instance-hour; the on-demand price if not given. A token is not judged.
 
         Raises:
-            InvalidInput: If `max_price` is not above zero.
+            InvalidInput: If `max_price` is no finite number above zero.
         """
-        if max_price is not None and max_price <= 0:
-            raise mistake("Capacity.spot", "max_price", "more than 0 US dollars per hour", max_price)
+        if max_price is not None and is_known(max_price) and not _is_price(max_price):
+            raise mistake("Capacity.spot", "max_price", "a number of more than 0 US dollars per hour", repr(max_price))
         return cls(name="spot", max_price=max_price)
 
     @property
@@ -54,6 +57,15 @@ class Capacity:
             spot_options=ec2.CfnLaunchTemplate.SpotOptionsProperty(
                 spot_instance_type="one-time",
                 instance_interruption_behavior="terminate",
-                max_price=None if self.max_price is None else str(self.max_price),
+                max_price=None if self.max_price is None else _text(self.max_price),
             ),
         )
+
+
+def _is_price(value: object) -> bool:
+    return is_number(value) and math.isfinite(value) and value > 0
+
+
+def _text(price: float) -> str:
+    """A token stays one: the text of its placeholder would be a price of its own."""
+    return str(price) if is_known(price) else Tokenization.stringify_number(price)

@@ -5,17 +5,20 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from aws_cdk import Annotations
+from aws_cdk import Annotations, Stack
 from aws_cdk import aws_ec2 as ec2
 from constructs import IConstruct
 
-from trainfabric_cdk.errors import at_construct, is_known, property_error, refuse
+from trainfabric_cdk.errors import at_construct, is_known, is_whole_number, property_error, refuse
+from trainfabric_cdk.fleet.capacity import Capacity
+from trainfabric_cdk.network import EfaSecurityGroup
 from trainfabric_plan.catalog import InstanceType
 from trainfabric_plan.catalog import instance_type as catalog_row
 from trainfabric_plan.errors import Mistake
+from trainfabric_plan.mount_points import mount_point_problem
 
 _ENVIRONMENT = re.compile(r"[a-z][a-z0-9-]{1,29}")
-_MOUNT_POINT = re.compile(r"/[A-Za-z0-9/_-]+")
+_DEVICE = re.compile(r"/dev/[a-z0-9]+")
 
 
 def checked_instance(scope: IConstruct, instance_type: object, *, efa: bool) -> InstanceType:
@@ -52,30 +55,63 @@ def check_image(scope: IConstruct, instance: InstanceType, image_id: str | None)
         raise property_error(scope, "image_id", rule, "nothing", "give the id of an image with its drivers")
 
 
-def check_fleet(scope: IConstruct, *, environment: str, subnet: object, nodes: int, mount_point: str) -> None:
+def check_fleet(
+    scope: IConstruct,
+    *,
+    environment: str,
+    subnet: object,
+    nodes: object,
+    workers: object,
+    mount_point: str,
+    root_device: str,
+) -> None:
     """Refuse values that cannot work whatever the instance type is.
 
     Raises:
         PropertyError: With every mistake.
     """
-    refuse(_mistakes(scope.node.path, environment, subnet, nodes, mount_point))
+    where = scope.node.path
+    refuse(
+        (
+            *_name_and_place(where, environment, subnet),
+            *node_mistakes(where, nodes, workers),
+            *_disks(where, mount_point, root_device),
+        )
+    )
 
 
-def _mistakes(where: str, environment: str, subnet: object, nodes: int, mount_point: str) -> Iterator[Mistake]:
+def node_mistakes(where: str, nodes: object, workers: object) -> Iterator[Mistake]:
+    """What is wrong with the number of nodes and how they are bought; what is launched follows from both."""
+    if not is_known(nodes):
+        remedy = "give it as a number: what is launched follows from it"
+        yield Mistake(where=where, name="nodes", rule="at least 1", got="a token", remedy=remedy)
+    elif not is_whole_number(nodes):
+        yield Mistake(where=where, name="nodes", rule="a whole number", got=repr(nodes))
+    elif nodes < 1:
+        yield Mistake(where=where, name="nodes", rule="at least 1", got=str(nodes))
+    if workers is not None and not isinstance(workers, Capacity):
+        remedy = "use Capacity.spot() or Capacity.on_demand()"
+        yield Mistake(where=where, name="workers", rule="a Capacity", got=repr(workers), remedy=remedy)
+
+
+def _name_and_place(where: str, environment: str, subnet: object) -> Iterator[Mistake]:
     if is_known(environment) and not _ENVIRONMENT.fullmatch(environment):
         rule = "2 to 30 lower-case letters, digits and hyphens, a letter first"
         yield Mistake(where=where, name="environment", rule=rule, got=repr(environment))
     if isinstance(subnet, list | tuple):
         rule = "one subnet: EFA and a cluster placement group do not cross zones"
         yield Mistake(where=where, name="subnet", rule=rule, got=f"{len(subnet)} subnets")
-    if not is_known(nodes):
-        remedy = "give it as a number: whether there are workers follows from it"
-        yield Mistake(where=where, name="nodes", rule="at least 1", got="a token", remedy=remedy)
-    elif nodes < 1:
-        yield Mistake(where=where, name="nodes", rule="at least 1", got=str(nodes))
-    if is_known(mount_point) and not _MOUNT_POINT.fullmatch(mount_point):
-        rule = "an absolute path of letters, digits, /, _ and -"
-        yield Mistake(where=where, name="lustre_mount_point", rule=rule, got=repr(mount_point))
+
+
+def _disks(where: str, mount_point: str, root_device: str) -> Iterator[Mistake]:
+    problem = mount_point_problem(mount_point) if is_known(mount_point) else None
+    if problem:
+        yield Mistake(
+            where=where, name="lustre_mount_point", rule=problem.rule, got=repr(mount_point), remedy=problem.remedy
+        )
+    if is_known(root_device) and not _DEVICE.fullmatch(root_device):
+        rule, remedy = "the name of a device", "use what aws ec2 describe-images shows as RootDeviceName"
+        yield Mistake(where=where, name="root_device", rule=rule, got=repr(root_device), remedy=remedy)
 
 
 def warn_of_slow_network(
@@ -90,3 +126,26 @@ def warn_of_slow_network(
             "trainfabric:noPlacementGroup",
             "nodes with EFA stand anywhere in the zone without an EfaClusterPlacementGroup: give placement_group",
         )
+
+
+def warn_of_closed_security_group(scope: IConstruct, group: ec2.ISecurityGroup, *, nodes: int, efa: bool) -> None:
+    """Warn where EFA traffic would be dropped: a group of the CDK has no rule to itself, whatever it lets out.
+
+    A group that exists already is taken at its word.
+    """
+    made_here = isinstance(group, ec2.SecurityGroup) and not isinstance(group, EfaSecurityGroup)
+    if nodes > 1 and efa and made_here and not _lets_out_to_itself(group):
+        Annotations.of(scope).add_warning_v2(
+            "trainfabric:securityGroupWithoutSelfEgress",
+            f"{group.node.path} has no egress rule to itself, so EFA between the nodes does not get through: "
+            "use an EfaSecurityGroup",
+        )
+
+
+def _lets_out_to_itself(group: ec2.ISecurityGroup) -> bool:
+    itself = group.security_group_id
+    return any(
+        (rule.group_id, rule.destination_security_group_id, rule.ip_protocol) == (itself, itself, "-1")
+        for rule in Stack.of(group).node.find_all()
+        if isinstance(rule, ec2.CfnSecurityGroupEgress)
+    )

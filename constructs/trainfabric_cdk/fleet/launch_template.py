@@ -15,7 +15,6 @@ from trainfabric_plan.catalog import Interface
 DEFAULT_IMAGE = "resolve:ssm:/aws/service/deeplearning/ami/x86_64/base-oss-nvidia-driver-gpu-ubuntu-24.04/latest/ami-id"
 """The newest Deep Learning base image (Ubuntu 24.04, NVIDIA driver, EFA); EC2 resolves it when a node launches."""
 
-ROOT_DEVICE = "/dev/sda1"
 ROOT_VOLUME_GIB = 200
 
 _Launch = ec2.CfnLaunchTemplate
@@ -42,6 +41,7 @@ class NodeLaunchTemplate(ec2.CfnLaunchTemplate):
         placement_group: ec2.IPlacementGroup | None,
         profile: iam.CfnInstanceProfile,
         capacity: Capacity,
+        root_device: str,
         user_data: str,
         tags: Mapping[str, str],
     ) -> None:
@@ -62,7 +62,7 @@ class NodeLaunchTemplate(ec2.CfnLaunchTemplate):
                 ],
                 placement=_placement(placement_group),
                 metadata_options=_metadata_options(),
-                block_device_mappings=[_root_volume()],
+                block_device_mappings=[_root_volume(root_device)],
                 monitoring=_Launch.MonitoringProperty(enabled=True),
                 tag_specifications=_tag_specifications(tags),
                 user_data=Fn.base64(user_data),
@@ -94,11 +94,11 @@ def _metadata_options() -> ec2.CfnLaunchTemplate.MetadataOptionsProperty:
     )
 
 
-def _root_volume() -> ec2.CfnLaunchTemplate.BlockDeviceMappingProperty:
+def _root_volume(device: str) -> ec2.CfnLaunchTemplate.BlockDeviceMappingProperty:
     volume = _Launch.EbsProperty(
         encrypted=True, volume_type="gp3", volume_size=ROOT_VOLUME_GIB, delete_on_termination=True
     )
-    return _Launch.BlockDeviceMappingProperty(device_name=ROOT_DEVICE, ebs=volume)
+    return _Launch.BlockDeviceMappingProperty(device_name=device, ebs=volume)
 
 
 def _tag_specifications(tags: Mapping[str, str]) -> list[ec2.CfnLaunchTemplate.TagSpecificationProperty]:

@@ -28,6 +28,7 @@ class NodeGroup(autoscaling.CfnAutoScalingGroup):
         scope: Construct,
         id: str,
         *,
+        name: str,
         launch_template: ec2.CfnLaunchTemplate,
         subnet: ec2.ISubnet,
         most: int,
@@ -36,6 +37,7 @@ class NodeGroup(autoscaling.CfnAutoScalingGroup):
         super().__init__(
             scope,
             id,
+            auto_scaling_group_name=name,
             min_size="0",
             max_size=str(most),
             vpc_zone_identifier=[subnet.subnet_id],

@@ -1,4 +1,4 @@
-"""What a node may do: read its code and data, write its checkpoints, report, and scale its own fleet down."""
+"""What a node may do: read its code and data, write its checkpoints, report, and set the size of its own fleet."""
 
 from __future__ import annotations
 
@@ -15,11 +15,17 @@ from trainfabric_plan import contract
 
 _READ = ("s3:GetObject",)
 _WRITE = ("s3:GetObject", "s3:PutObject", "s3:DeleteObject", "s3:AbortMultipartUpload")
-_SCALE = ("autoscaling:SetDesiredCapacity", "autoscaling:UpdateAutoScalingGroup")
+_SCALE = ("autoscaling:SetDesiredCapacity",)
+_DECRYPT = ("kms:Decrypt",)
+_ENCRYPT = ("kms:Decrypt", "kms:GenerateDataKey")
+"""What S3 does with a bucket's key in the name of who reads or writes (S3 user guide, UsingKMSEncryption)."""
 
 
 class NodeRole(iam.Role):
-    """The role of the nodes of one environment, with nothing that another environment's nodes could use."""
+    """The role of the nodes of one environment, with nothing that another environment's nodes could use.
+
+    If KMS keys encrypt the buckets, the nodes may use them as far as they may use the buckets.
+    """
 
     def __init__(
         self,
@@ -48,11 +54,16 @@ class NodeRole(iam.Role):
         self._allow(["s3:ListBucket"], [data_bucket.bucket_arn, checkpoint_bucket.bucket_arn])
         self._allow_objects(_READ, data_bucket, "Nodes read all of the training data")
         self._allow_objects(_WRITE, checkpoint_bucket, "Nodes write and retire checkpoints of every job")
+        self._allow_key(_DECRYPT, data_bucket)
+        self._allow_key(_ENCRYPT, checkpoint_bucket)
         self._allow(["ssm:GetParameter"], self._parameters(environment))
         self._allow_metrics()
 
     def allow_scaling(self, group_names: Sequence[str]) -> None:
-        """Let the coordinator scale these Auto Scaling groups: to zero when its job ends, so that nobody is billed."""
+        """Let the nodes set the size of these Auto Scaling groups: to zero when a job ends, so that nobody is billed.
+
+        Within what the template says: whoever may only set the desired capacity cannot raise the largest size.
+        """
         stack = Stack.of(self)
         arn = f"arn:{stack.partition}:autoscaling:{stack.region}:{stack.account}:autoScalingGroup"
         groups = [f"{arn}:*:autoScalingGroupName/{name}" for name in group_names]
@@ -62,6 +73,10 @@ class NodeRole(iam.Role):
 
     def _allow(self, actions: Sequence[str], resources: Sequence[str]) -> None:
         self.add_to_policy(iam.PolicyStatement(actions=list(actions), resources=list(resources)))
+
+    def _allow_key(self, actions: Sequence[str], bucket: s3.IBucket) -> None:
+        if bucket.encryption_key:
+            self._allow(actions, [bucket.encryption_key.key_arn])
 
     def _allow_objects(self, actions: Sequence[str], bucket: s3.IBucket, reason: str) -> None:
         self._allow(actions, [bucket.arn_for_objects("*")])

@@ -14,7 +14,13 @@ from constructs import Construct
 
 from trainfabric_cdk.bundle import TrainingAsset
 from trainfabric_cdk.fleet.capacity import Capacity
-from trainfabric_cdk.fleet.checks import check_fleet, check_image, checked_instance, warn_of_slow_network
+from trainfabric_cdk.fleet.checks import (
+    check_fleet,
+    check_image,
+    checked_instance,
+    warn_of_closed_security_group,
+    warn_of_slow_network,
+)
 from trainfabric_cdk.fleet.interruptions import InterruptionNotices
 from trainfabric_cdk.fleet.launch_template import DEFAULT_IMAGE, NodeLaunchTemplate
 from trainfabric_cdk.fleet.node_group import NodeGroup
@@ -22,7 +28,8 @@ from trainfabric_cdk.fleet.node_role import NodeRole
 from trainfabric_cdk.fleet.user_data import refuse_too_large, user_data
 from trainfabric_cdk.network import node_interfaces, refuse_public_addresses
 from trainfabric_cdk.storage import LustreMount
-from trainfabric_plan.contract import RENDEZVOUS_PORT, NodeVariable, Paths, Role, Tag
+from trainfabric_plan.contract import RENDEZVOUS_PORT, NodeVariable, Paths, Role, Tag, group_name
+from trainfabric_plan.environment.types import ROOT_DEVICE
 
 _Template = Callable[..., NodeLaunchTemplate]
 
@@ -51,6 +58,7 @@ class SpotTrainingFleet(Construct):
         workers: How the workers are bought; `Capacity.spot()` if not given.
         efa: Elastic Fabric Adapter between the nodes.
         image_id: AMI of the nodes, or a `resolve:ssm:` reference; the newest Deep Learning base image if not given.
+        root_device: Root device of that image; `/dev/xvda` for Amazon Linux.
         associate_public_ip: A public address for each node; only nodes with a single interface can have one.
         boot_commands: Shell commands that every node runs before its boot script.
 
@@ -84,11 +92,20 @@ class SpotTrainingFleet(Construct):
         workers: Capacity | None = None,
         efa: bool = True,
         image_id: str | None = None,
+        root_device: str = ROOT_DEVICE,
         associate_public_ip: bool = False,
         boot_commands: Sequence[str] = (),
     ) -> None:
         super().__init__(scope, id)
-        check_fleet(self, environment=environment, subnet=subnet, nodes=nodes, mount_point=lustre_mount_point)
+        check_fleet(
+            self,
+            environment=environment,
+            subnet=subnet,
+            nodes=nodes,
+            workers=workers,
+            mount_point=lustre_mount_point,
+            root_device=root_device,
+        )
         instance = checked_instance(self, instance_type, efa=efa)
         check_image(self, instance, image_id)
         interfaces = node_interfaces(instance, efa=efa)
@@ -96,6 +113,7 @@ class SpotTrainingFleet(Construct):
             self, interfaces=len(interfaces), vpc=vpc, subnet=subnet, associate_public_ip=associate_public_ip
         )
         warn_of_slow_network(self, instance, nodes=nodes, efa=efa, placement_group=placement_group)
+        warn_of_closed_security_group(self, security_group, nodes=nodes, efa=efa)
         self._environment, self._subnet, self._boot_commands = environment, subnet, tuple(boot_commands)
         self.asset = TrainingAsset(self, "Code")
         self.role = NodeRole(
@@ -118,6 +136,7 @@ class SpotTrainingFleet(Construct):
             security_group=security_group,
             associate_public_ip=associate_public_ip,
             placement_group=placement_group,
+            root_device=root_device,
             profile=iam.CfnInstanceProfile(self, "Profile", roles=[self.role.role_name]),
         )
         self.groups: dict[Role, autoscaling.CfnAutoScalingGroup] = {}
@@ -125,7 +144,7 @@ class SpotTrainingFleet(Construct):
         self._add(Role.COORDINATOR, template, Capacity.on_demand(), 1)
         if nodes > 1:
             self._add(Role.WORKER, template, workers or Capacity.spot(), nodes - 1)
-        self.role.allow_scaling([group.ref for group in self.groups.values()])
+        self.role.allow_scaling([group_name(environment, role) for role in self.groups])
         self.notices = InterruptionNotices(self, "Interruptions")
 
     def _common_variables(
@@ -148,9 +167,15 @@ class SpotTrainingFleet(Construct):
     def _add(self, role: Role, template: _Template, capacity: Capacity, most: int) -> None:
         name = role.value.capitalize()
         script = user_data({**self._variables, NodeVariable.ROLE: role.value}, self._boot_commands)
-        refuse_too_large(self, script)
+        refuse_too_large(self, script, self._boot_commands)
         tags = {Tag.ENVIRONMENT: self._environment, Tag.ROLE: role.value}
         self.launch_templates[role] = template(self, f"{name}Template", capacity=capacity, user_data=script, tags=tags)
         self.groups[role] = NodeGroup(
-            self, f"{name}Group", launch_template=self.launch_templates[role], subnet=self._subnet, most=most, tags=tags
+            self,
+            f"{name}Group",
+            name=group_name(self._environment, role),
+            launch_template=self.launch_templates[role],
+            subnet=self._subnet,
+            most=most,
+            tags=tags,
         )

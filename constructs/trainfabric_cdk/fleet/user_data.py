@@ -17,6 +17,9 @@ LIMIT_BYTES = 16_384
 TOKEN_BYTES = 255
 """What a value known only at deploy time may grow to: a DNS name has at most 253 bytes, a bucket's name 63."""
 
+PARAMETER_BYTES = 4096
+"""What a token in the user's own commands may grow to: a CloudFormation parameter's most bytes (quotas, 2026)."""
+
 CODE = f"{Paths.INSTALL}/code"
 """Where the training asset is unpacked."""
 
@@ -52,20 +55,27 @@ def _parent(path: str) -> str:
     return path.rpartition("/")[0]
 
 
-def worst_case_bytes(script: str) -> int:
-    """Size of a script once every token in it has become as long as it can."""
+def worst_case_bytes(script: str, commands: Sequence[str] = ()) -> int:
+    """Size of a script once every token in it has become as long as it can.
+
+    Args:
+        script: The whole script.
+        commands: The part of it that the user gave, whose tokens may be anything.
+    """
     tokens = Tokenization.reverse_string(script).tokens
     placeholders = sum(len(Token.as_string(token).encode()) for token in tokens)
-    return len(script.encode()) - placeholders + TOKEN_BYTES * len(tokens)
+    of_the_user = sum(len(Tokenization.reverse_string(command).tokens) for command in commands)
+    longest = TOKEN_BYTES * (len(tokens) - of_the_user) + PARAMETER_BYTES * of_the_user
+    return len(script.encode()) - placeholders + longest
 
 
-def refuse_too_large(scope: IConstruct, script: str) -> None:
+def refuse_too_large(scope: IConstruct, script: str, commands: Sequence[str] = ()) -> None:
     """EC2 refuses user data over 16,384 bytes at launch, long after a deploy that looked well; CDK does not check.
 
     Raises:
         PropertyError: If the script could exceed the limit.
     """
-    size = worst_case_bytes(script)
+    size = worst_case_bytes(script, commands)
     if size >= LIMIT_BYTES:
         raise property_error(
             scope,

@@ -32,6 +32,9 @@ class _TrainingBucket(s3.Bucket):
             lifecycle_rules=lifecycle_rules,
             removal_policy=RemovalPolicy.RETAIN if retain else RemovalPolicy.DESTROY,
         )
+        if self.policy and retain:
+            # Without it a kept bucket could be read without TLS.
+            self.policy.apply_removal_policy(RemovalPolicy.RETAIN)
         acknowledge(self, "AwsSolutions-S1", _NO_ACCESS_LOGS)
 
 

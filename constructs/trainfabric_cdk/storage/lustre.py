@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, cast
 
 from aws_cdk import Annotations, CfnResource, RemovalPolicy, Tags
 from aws_cdk import aws_ec2 as ec2
@@ -11,7 +11,7 @@ from aws_cdk import aws_fsx as fsx
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
-from trainfabric_cdk.errors import is_known, refuse
+from trainfabric_cdk.errors import is_known, is_whole_number, refuse
 from trainfabric_cdk.storage.lustre_rules import lustre_security_rules
 from trainfabric_plan import contract
 from trainfabric_plan.catalog.lustre import lustre_mistakes
@@ -35,7 +35,9 @@ class LustreLinkedToS3(Construct):
     """FSx for Lustre (PERSISTENT_2, SSD) whose directory `/data` is the prefix `data/` of a bucket, in both directions.
 
     Its security rules exist before it does: FSx refuses to create a file system whose group does not yet let Lustre
-    through (aws-parallelcluster issue 6181).
+    through (aws-parallelcluster issue 6181). They are kept as long as it is, with the security group: without them a
+    kept file system would be cut off, and its network interface would keep the group from being deleted anyway. For the
+    same reason the network that it stands in cannot be deleted before it.
 
     Args:
         scope: Parent construct.
@@ -96,10 +98,10 @@ class LustreLinkedToS3(Construct):
             ),
         )
         Tags.of(self._file_system).add("Name", self.node.path)
-        for rule in lustre_security_rules(self, self.security_group, client_security_group):
-            self._file_system.node.add_dependency(rule)
-        association = self._link(bucket)
-        self._keep_unless_both_keys(retain, delete_contents, self._file_system, association)
+        rules = lustre_security_rules(self, self.security_group, client_security_group)
+        self._file_system.node.add_dependency(*rules)
+        group = cast(CfnResource, self.security_group.node.default_child)
+        self._keep_unless_both_keys(retain, delete_contents, group, *rules, self._file_system, self._link(bucket))
         self.file_system_id = self._file_system.ref
         self.mount = LustreMount(
             dns_name=self._file_system.attr_dns_name, mount_name=self._file_system.attr_lustre_mount_name
@@ -108,7 +110,11 @@ class LustreLinkedToS3(Construct):
     def _mistakes(self, capacity_gib: int, throughput_mbps_per_tib: int, compression: str) -> list[Mistake]:
         where = self.node.path
         mistakes = []
-        if is_known(capacity_gib, throughput_mbps_per_tib):
+        sizes = {"capacity_gib": capacity_gib, "throughput_mbps_per_tib": throughput_mbps_per_tib}
+        wrong = {name: size for name, size in sizes.items() if is_known(size) and not is_whole_number(size)}
+        for name, size in wrong.items():
+            mistakes.append(Mistake(where=where, name=name, rule="a whole number", got=repr(size)))
+        if not wrong and is_known(capacity_gib, throughput_mbps_per_tib):
             mistakes += lustre_mistakes(where, capacity_gib, throughput_mbps_per_tib)
         if is_known(compression) and compression not in ("lz4", "none"):
             mistakes.append(Mistake(where=where, name="compression", rule="lz4 or none", got=compression))

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from trainfabric_plan.errors import Mistake
+from trainfabric_plan.mount_points import mount_point_problem
 
 _QUEUE_NAME = re.compile(r"[a-z][a-z0-9-]{0,24}")
-_RESERVED_MOUNTS = ("/opt/slurm", "/opt/intel", "/opt/parallelcluster", "/home", "/tmp", "/")
 _SESSION_MANAGER = "arn:{partition}:iam::aws:policy/AmazonSSMManagedInstanceCore"
 
 
@@ -106,9 +106,10 @@ class ClusterConfiguration:
         names = [queue.name for queue in self.queues]
         if len(set(names)) != len(names):
             yield Mistake(where=where, name="queues", rule="of different names", got=", ".join(names))
-        if self.mount_point in _RESERVED_MOUNTS:
-            rule = f"none of {', '.join(_RESERVED_MOUNTS)}, which ParallelCluster uses"
-            yield Mistake(where=where, name="mount_point", rule=rule, got=self.mount_point)
+        problem = mount_point_problem(self.mount_point)
+        if problem:
+            got, remedy = repr(self.mount_point), problem.remedy
+            yield Mistake(where=where, name="mount_point", rule=problem.rule, got=got, remedy=remedy)
         for queue in self.queues:
             yield from queue.mistakes(where)
 

@@ -12,10 +12,11 @@ from aws_cdk import aws_s3 as s3
 from constructs import Construct, IDependable
 
 from trainfabric_cdk.cluster.parallelcluster.configuration import ClusterConfiguration, Queue, version_mistakes
-from trainfabric_cdk.errors import refuse
+from trainfabric_cdk.errors import at_construct, is_known, property_error, refuse
 from trainfabric_cdk.fleet import Capacity
-from trainfabric_cdk.fleet.checks import checked_instance
+from trainfabric_cdk.fleet.checks import checked_instance, node_mistakes
 from trainfabric_cdk.network import node_interfaces, refuse_public_addresses
+from trainfabric_plan.catalog import instance_type as catalog_row
 from trainfabric_plan.contract import Paths, Tag
 from trainfabric_plan.errors import Mistake
 
@@ -49,7 +50,7 @@ class ParallelClusterStack(Stack):
         mount_point: Where the nodes mount it.
         workers: How the nodes of the queue are bought; `Capacity.spot()` if not given.
         efa: Elastic Fabric Adapter and a cluster placement group for the queue.
-        head_node_instance_type: Type of the head node.
+        head_node_instance_type: Type of the head node, of the catalog and x86_64.
         version: ParallelCluster release, 3.14.1 or later.
         custom_ami: AMI built for that release.
         cluster_tags: Tags of every resource of the cluster.
@@ -89,7 +90,9 @@ class ParallelClusterStack(Stack):
         **stack: Any,
     ) -> None:
         super().__init__(scope, id, **stack)
+        refuse(node_mistakes(self.node.path, nodes, workers))
         instance = checked_instance(self, instance_type, efa=efa)
+        self._check_head_node(head_node_instance_type)
         interfaces = node_interfaces(instance, efa=efa)
         refuse_public_addresses(self, interfaces=len(interfaces), vpc=vpc, subnet=subnet, associate_public_ip=False)
         self.configuration = ClusterConfiguration(
@@ -109,10 +112,23 @@ class ParallelClusterStack(Stack):
         refuse(self._mistakes(version))
         self._cluster(version, (subnet.internet_connectivity_established, security_group, *depends_on))
 
+    def _check_head_node(self, instance_type: str) -> None:
+        if not is_known(instance_type):
+            return
+        with at_construct(self):
+            row = catalog_row(instance_type)
+        if row.architecture != "x86_64":
+            remedy = "choose an x86_64 type, such as m7i.2xlarge"
+            raise property_error(
+                self, "head_node_instance_type", "an x86_64 type, as the nodes' image is", row.name, remedy
+            )
+
     def _mistakes(self, version: str) -> Iterator[Mistake]:
         where = self.node.path
         yield from version_mistakes(where, version)
-        yield from self.configuration.mistakes(where)
+        for found in self.configuration.mistakes(where):
+            if found.name != "mount_point" or is_known(self.configuration.mount_point):
+                yield found
         if not _CLUSTER_NAME.fullmatch(self.cluster_name):
             rule = "such that environment and version make at most 60 letters, digits and hyphens, a letter first"
             yield Mistake(where=where, name="environment", rule=rule, got=self.cluster_name)
