@@ -66,6 +66,17 @@ def test_versions_are_those_of_this_installation(trainfabric: Any) -> None:
     assert Path("mine/environments/environment.schema.json").read_text() == schema_text()
 
 
+def test_the_readme_prepares_a_corpus_before_the_first_job_and_keeps_the_network_of_kept_data(trainfabric: Any) -> None:
+    trainfabric("init", "mine")
+
+    readme = Path("mine/README.md").read_text()
+    prepare = "python -m trainfabric_training.data prepare --sources TEXTS --vocabulary 50304 --output s3://DATA_BUCKET/data/corpus"
+    assert readme.index("deploy --all") < readme.index(prepare) < readme.index("job start")
+    assert f'pip install "trainfabric[training]=={version("trainfabric")}"' in readme
+    assert "destroy mine-Observability mine-Fleet mine-Storage" in readme
+    assert "The stack `mine-Network` has to stay as long as the file system does" in readme
+
+
 def test_people_are_told_what_was_written_and_what_comes_next(trainfabric: Any) -> None:
     assert trainfabric("init", "mine").out.splitlines() == [
         *(f"wrote mine/{file}" for file in FILES),

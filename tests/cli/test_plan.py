@@ -64,6 +64,7 @@ def test_json_is_the_plan_with_parameters_fit_and_bill(trainfabric: Any, environ
                 "basis": "cloudburn.io/blog/aws-nat-gateway-pricing, us-east-1, 2026-02",
             },
         ],
+        "cost_not_included": "EBS root volumes, data transfer, NAT data processing, S3 requests and storage",
     }
 
 
@@ -87,7 +88,8 @@ def test_people_get_layout_memory_cost_and_reasons(trainfabric: Any, environment
         "global batch 16 micro-batch 2 × accumulation 4 × data 2",
         "total 7.9 MiB",
         "accelerator (fits, with a margin) 80.0 GiB",
-        "sum 134.58 without data transfer and requests",
+        "sum 134.58 at list prices of us-east-1",
+        "Not included: EBS root volumes, data transfer, NAT data processing, S3 requests and storage.",
         "• data 2 × pipeline 2 × tensor 2: given in the environment file",
     ):
         assert line in lines

@@ -21,10 +21,15 @@ from trainfabric_stacks import TrainingEnvironment, training_app
 
 ROOT = Path(__file__).parents[2]
 
+KEYS = "arn:aws:kms:us-east-1:123456789012:key"
+
 VARIANTS: dict[str, dict[str, Any]] = {
     "existing network and buckets": {
         "network": {"vpc_id": "vpc-12345678", "subnet_id": "subnet-12345678", "route_table_id": "rtb-12345678"},
-        "storage": {"data_bucket": {"name": "our-data"}, "checkpoint_bucket": {"name": "our-state"}},
+        "storage": {
+            "data_bucket": {"name": "our-data", "kms_key_arn": f"{KEYS}/0f8e7d6c-0000-4000-8000-000000000000"},
+            "checkpoint_bucket": {"name": "our-state"},
+        },
     },
     "one node with a public address": {
         "network": {"assign_public_ips": True},

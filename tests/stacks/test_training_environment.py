@@ -16,6 +16,7 @@ from trainfabric_plan.environment import Environment, validate_environment
 from trainfabric_plan.errors import InvalidInput
 from trainfabric_plan.planning import Plan, make_plan
 from trainfabric_stacks import TrainingEnvironment, training_app
+from trainfabric_stacks.fleet_stack import cost_description
 
 MakeEnvironment = Callable[..., Environment]
 
@@ -155,6 +156,43 @@ def test_the_cost_per_hour_is_an_output_that_says_when_it_is_a_lower_bound(
     assert Template.from_stack(environment.fleet).to_json()["Outputs"]["CostPerHour"]["Value"] == cost
 
 
+@pytest.mark.parametrize(
+    ("region", "prices"),
+    [
+        ("us-east-1", "list prices of us-east-1"),
+        ("eu-west-1", "list prices of us-east-1, which eu-west-1 may differ from"),
+    ],
+)
+def test_the_cost_per_hour_says_whose_prices_it_adds_up_and_what_it_leaves_out(region: str, prices: str) -> None:
+    assert cost_description(region) == (
+        f"US dollars with every node up, at {prices}; "
+        "not included: EBS root volumes, data transfer, NAT data processing, S3 requests and storage"
+    )
+
+
+def test_no_stack_imports_from_the_nodes_so_that_workers_can_go(demo: TrainingEnvironment) -> None:
+    exports = Template.from_stack(demo.stacks[2]).to_json()["Outputs"]
+
+    assert [name for name in exports if name.startswith("ExportsOutput")] == []
+    assert "demo-Fleet:" not in json.dumps(Template.from_stack(demo.observability).to_json())
+
+
+def test_the_dashboard_shows_the_groups_by_their_names(demo: TrainingEnvironment) -> None:
+    (dashboard,) = found(demo.observability, "AWS::CloudWatch::Dashboard")
+    names = [group["AutoScalingGroupName"] for group in found(demo.fleet, "AWS::AutoScaling::AutoScalingGroup")]
+
+    assert names == ["trainfabric-demo-coordinator", "trainfabric-demo-worker"]
+    assert [name in text_of(dashboard["DashboardBody"]) for name in names] == [True, True]
+
+
+def test_a_key_of_an_existing_bucket_is_opened_to_the_nodes(make_environment: MakeEnvironment) -> None:
+    key = "arn:aws:kms:us-east-1:123456789012:key/0f8e7d6c-0000-4000-8000-000000000000"
+    environment = deployed(make_environment(storage={"checkpoint_bucket": {"name": "our-state", "kms_key_arn": key}}))
+
+    statements = [s for p in found(environment.fleet, "AWS::IAM::Policy") for s in p["PolicyDocument"]["Statement"]]
+    assert [s["Action"] for s in statements if s["Resource"] == key] == [["kms:Decrypt", "kms:GenerateDataKey"]]
+
+
 def test_whoever_works_with_it_finds_names_in_the_outputs(demo: TrainingEnvironment) -> None:
     outputs = {
         name
@@ -240,10 +278,13 @@ def test_the_file_system_goes_only_if_the_context_names_the_environment_as_well(
 
 
 def test_settings_of_the_fleet_reach_its_launch_templates(make_environment: MakeEnvironment) -> None:
-    environment = deployed(make_environment(fleet={"ami_id": "ami-0123456789abcdef0", "max_spot_price": 30.0}))
+    environment = deployed(
+        make_environment(fleet={"ami_id": "ami-0123456789abcdef0", "root_device": "/dev/xvda", "max_spot_price": 30.0})
+    )
 
     data = [t["LaunchTemplateData"] for t in found(environment.fleet, "AWS::EC2::LaunchTemplate")]
     assert [d["ImageId"] for d in data] == ["ami-0123456789abcdef0"] * 2
+    assert [d["BlockDeviceMappings"][0]["DeviceName"] for d in data] == ["/dev/xvda"] * 2
     assert [d.get("InstanceMarketOptions", {}).get("SpotOptions", {}).get("MaxPrice") for d in data] == [None, "30.0"]
 
 

@@ -76,6 +76,8 @@ def draw(
 def _document(plan: Plan, cost: CostPerHour, recipe: Recipe, instance_type: str) -> dict[str, Any]:
     from dataclasses import asdict
 
+    from trainfabric_plan.planning.cost import NOT_INCLUDED
+
     return {
         **plan.model_dump(mode="json"),
         "instance_type": instance_type,
@@ -83,11 +85,13 @@ def _document(plan: Plan, cost: CostPerHour, recipe: Recipe, instance_type: str)
         "parameters": recipe.model.parameters,
         "fits": plan.fits,
         "cost_items": [asdict(item) for item in cost.items],
+        "cost_not_included": NOT_INCLUDED,
     }
 
 
 def _print(plan: Plan, cost: CostPerHour, recipe: Recipe, instance_type: str) -> None:
     from trainfabric_cli.output import console, print_table
+    from trainfabric_plan.planning.cost import NOT_INCLUDED
 
     out = console()
     out.print(
@@ -98,6 +102,7 @@ def _print(plan: Plan, cost: CostPerHour, recipe: Recipe, instance_type: str) ->
     print_table(out, "Layout", _layout_table(plan))
     print_table(out, "Memory of the fullest rank (by formula, not measured)", _memory_table(plan))
     print_table(out, "Cost per hour, all nodes up", _cost_table(cost))
+    out.print(f"Not included: {NOT_INCLUDED}.\n", style="dim")
     for reason in plan.reasons:
         out.print(f"• {reason}")
     if plan.fits is False:
@@ -132,6 +137,7 @@ def _memory_table(plan: Plan) -> Table:
 
 def _cost_table(cost: CostPerHour) -> Table:
     from trainfabric_cli.output import table, usd
+    from trainfabric_plan.planning.cost import PRICED_REGION
 
     made = table("item", "USD", "basis", numbers=("USD",))
     for item in cost.items:
@@ -139,5 +145,5 @@ def _cost_table(cost: CostPerHour) -> Table:
     if cost.usd_per_hour is None:
         made.add_row("at least", usd(cost.at_least_usd_per_hour), "sum of what has a confirmed price")
     else:
-        made.add_row("sum", usd(cost.usd_per_hour), "without data transfer and requests")
+        made.add_row("sum", usd(cost.usd_per_hour), f"at list prices of {PRICED_REGION}")
     return made
