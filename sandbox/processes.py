@@ -10,8 +10,10 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
@@ -20,6 +22,7 @@ from trainfabric_plan.errors import Unreachable, mistake
 
 GUARD = Path(__file__).with_name("guard.py")
 POLL_S = 0.05
+ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 LOG_LINES_SHOWN = 20
 ENDPOINT_VARIABLE = "AWS_ENDPOINT_URL"
 INHERITED = ("PATH", "LANG", "LC_ALL", "TMPDIR", "VIRTUAL_ENV", "LD_LIBRARY_PATH")
@@ -135,7 +138,22 @@ class Children:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.stop_all()
+        with _deaf():
+            self.stop_all()
+
+
+@contextmanager
+def _deaf() -> Iterator[None]:
+    """Let no second Ctrl-C or SIGTERM cut the cleaning up short; the guards bound how long it takes."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.signal(number, signal.SIG_IGN) for number in ENDING}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def wait_until(

@@ -5,10 +5,12 @@ from __future__ import annotations
 import fcntl
 import json
 import shutil
+import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 from rich.console import Console
@@ -29,6 +31,7 @@ def main(arguments: list[str]) -> int:
     """Run the demo; leaves with 0, with 1 if a part failed, with 2 for what the user can mend."""
     console = Console()
     exit_on_sigterm()
+    signal.signal(signal.SIGINT, _stop_once)
     try:
         if arguments != ["report"]:
             with _only_one():
@@ -43,6 +46,13 @@ def main(arguments: list[str]) -> int:
     except KeyboardInterrupt:
         print("demo: stopped; nothing runs on", file=sys.stderr)
         return 130
+
+
+def _stop_once(number: int, frame: FrameType | None) -> None:
+    """The first Ctrl-C stops everything in order; those after it change nothing."""
+    signal.signal(number, signal.SIG_IGN)
+    print("demo: stopping what runs, up to half a minute", file=sys.stderr)
+    raise KeyboardInterrupt
 
 
 @contextmanager

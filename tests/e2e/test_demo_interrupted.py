@@ -58,7 +58,9 @@ def test_ctrl_c_in_the_middle_of_the_deploy_leaves_nothing(checkout: Path) -> No
     _wait_for(checkout / "build/demo/logs/bootstrap.log", demo)
     running = _processes_of(checkout)
 
-    demo.send_signal(signal.SIGINT)
+    for _ in range(3):  # an impatient one
+        demo.send_signal(signal.SIGINT)
+        time.sleep(0.3)
     _, said = demo.communicate(timeout=TIMEOUT_S)
 
     assert any("sandbox aws" in command for command in running)

@@ -6,6 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from trainfabric_plan.environment import validate_environment
+from trainfabric_plan.errors import InvalidInput, Mistake
 
 
 def test_defaults_are_those_of_a_private_network_and_the_smallest_file_system(environment_data: Any) -> None:
@@ -310,3 +311,28 @@ def test_a_top_level_key_that_is_no_text_is_refused(environment_data: Any) -> No
         validate_environment(data, "demo.yaml")
 
     assert str(caught.value) == "demo.yaml: 1 must be a key that is text, got 1; put it in quotes"
+
+
+def test_a_broken_value_or_an_unknown_key_hides_no_other_mistake_of_its_section(environment_data: Any) -> None:
+    broken = environment_data({"fleet.nodes": -1, "fleet.color": "red", "fleet.instance_type": "p5.49xlarge"})
+    unknown = environment_data(
+        {"training.layout": {"data": 3, "pipline": 1}, "storage.lustre": {"capacity_gib": 7, "x": 1}}
+    )
+
+    assert [found.name for found in _mistakes(broken)] == ["fleet.nodes", "fleet.color", "fleet.instance_type"]
+    assert {found.name for found in _mistakes(unknown)} == {
+        "training.layout.pipline",
+        "training.layout",
+        "storage.lustre.x",
+        "storage.lustre.capacity_gib",
+    }
+
+
+def test_a_region_that_is_none_leads_to_no_advice_about_its_zones(environment_data: Any) -> None:
+    assert [found.name for found in _mistakes(environment_data({"region": "mars"}))] == ["region"]
+
+
+def _mistakes(data: dict[str, Any]) -> tuple[Mistake, ...]:
+    with pytest.raises(InvalidInput) as refused:
+        validate_environment(data, "demo.yaml")
+    return refused.value.mistakes

@@ -33,11 +33,13 @@ class Sections:
     orchestrator: str | None
     parallelcluster: ParallelCluster | None
     tags: Mapping[str, str] | None
+    instance_type: str | None
+    """As it stands in the file, whatever else is wrong with the fleet."""
 
     @property
     def instance(self) -> InstanceType | None:
         """The catalog's row of the instance type, if the catalog knows it."""
-        return INSTANCE_TYPES.get(self.fleet.instance_type) if self.fleet else None
+        return INSTANCE_TYPES.get(self.instance_type) if self.instance_type else None
 
     @property
     def recipe(self) -> Recipe | None:
@@ -89,8 +91,8 @@ def _is_zone_of(zone: str, region: str) -> bool:
 
 
 def _instance_type(given: Sections) -> Iterator[dict[str, Any]]:
-    if given.fleet and not given.instance:
-        yield _not_in_catalog("fleet.instance_type", given.fleet.instance_type)
+    if given.instance_type and not given.instance:
+        yield _not_in_catalog("fleet.instance_type", given.instance_type)
 
 
 def _not_in_catalog(name: str, instance_type: str) -> dict[str, Any]:

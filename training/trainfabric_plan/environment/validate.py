@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
@@ -43,18 +43,41 @@ def validate_environment(data: object, where: str, locate: Callable[[Path], str]
 
 
 def _sections(data: Mapping[Any, Any]) -> Sections:
-    return Sections(**{name: _section(data, name) for name in Sections.__dataclass_fields__})
+    named = [name for name in Sections.__dataclass_fields__ if name in Environment.model_fields]
+    fleet = data.get("fleet")
+    instance_type = fleet.get("instance_type") if isinstance(fleet, Mapping) else None
+    return Sections(
+        **{name: _section(data, name) for name in named},
+        instance_type=instance_type if isinstance(instance_type, str) else None,
+    )
 
 
 def _section(data: Mapping[Any, Any], name: str) -> Any:
-    """The section validated alone, `None` if it is broken or required and absent."""
+    """The section validated alone and without unknown keys, `None` if it is broken or required and absent."""
     field = Environment.model_fields[name]
     if name not in data:
         return None if field.is_required() else field.default
+    kind = TypeAdapter(Annotated[field.annotation or Any, field])
     try:
-        return TypeAdapter(field.annotation or Any).validate_python(data[name], strict=True)
+        return kind.validate_python(data[name], strict=True)
+    except ValidationError as error:
+        unknown = [details["loc"] for details in error.errors() if details["type"] == "extra_forbidden"]
+    try:
+        return kind.validate_python(_without(data[name], unknown), strict=True) if unknown else None
     except ValidationError:
         return None
+
+
+def _without(value: Any, paths: list[tuple[int | str, ...]]) -> Any:
+    """A mapping without the keys at these paths, so that one unknown key hides no other mistake."""
+    if not isinstance(value, Mapping):
+        return value
+    ends = {path[0] for path in paths if len(path) == 1}
+    return {
+        key: _without(inner, [path[1:] for path in paths if len(path) > 1 and path[0] == key])
+        for key, inner in value.items()
+        if key not in ends
+    }
 
 
 def _in_order(mistakes: list[Mistake]) -> list[Mistake]:
