@@ -57,7 +57,7 @@ def _section(data: Mapping[Any, Any], name: str) -> Any:
     field = Environment.model_fields[name]
     if name not in data:
         return None if field.is_required() else field.default
-    kind = TypeAdapter(Annotated[field.annotation or Any, field])
+    kind: TypeAdapter[Any] = TypeAdapter(Annotated[field.annotation, field])  # type: ignore[arg-type]
     try:
         return kind.validate_python(data[name], strict=True)
     except ValidationError as error:
