@@ -11,10 +11,11 @@ from typing import Any, cast
 import boto3
 import pytest
 
+from tests.node.commits import commit
 from trainfabric_node.jobs import JobControl, JobLedger, JobSpec, NodeState, NodeStatus, Outcome
 from trainfabric_node.jobs.records import now
 from trainfabric_node.store import PosixStore
-from trainfabric_plan.contract import Role, environment_parameter
+from trainfabric_plan.contract import Role, checkpoint_prefix, environment_parameter
 from trainfabric_plan.deployed import DeployedEnvironment
 
 DEPLOYED = DeployedEnvironment(
@@ -143,6 +144,10 @@ def test_a_second_job_is_refused_by_name(job: Any, ledger: JobLedger) -> None:
             "start it without resume, or under another name if it failed before its first checkpoint\n",
         ),
         (
+            ("start", "first", "--from-step", "10"),
+            "environment demo: from-step must be given with resume, got 10 without it; add --resume\n",
+        ),
+        (
             ("start", "first", "--data", "absent/corpus"),
             "environment demo: corpus must be a prepared one, got none at absent/corpus; "
             "write it with python -m trainfabric_training.data prepare --output absent/corpus\n",
@@ -153,7 +158,7 @@ def test_a_second_job_is_refused_by_name(job: Any, ledger: JobLedger) -> None:
         ),
         (("logs",), "environment demo: job must be given, got none; no job has been started\n"),
     ],
-    ids=["name", "resume", "corpus", "stop", "logs"],
+    ids=["name", "resume", "from-step", "corpus", "stop", "logs"],
 )
 def test_what_cannot_be_done_ends_with_status_2_and_asks_for_no_node(
     job: Any, ledger: JobLedger, nodes: Nodes, arguments: tuple[str, ...], message: str
@@ -163,6 +168,40 @@ def test_what_cannot_be_done_ends_with_status_2_and_asks_for_no_node(
     assert (ended.status, ended.out, ended.err) == (2, "", message)
     assert nodes.asked == 0
     assert ledger.current() is None
+
+
+@pytest.fixture
+def checkpoints(tmp_path: Path) -> PosixStore:
+    """The checkpoints of the first job, of steps 10 and 20."""
+    store = PosixStore(tmp_path / "checkpoints" / checkpoint_prefix("first"))
+    commit(store, step=10)
+    commit(store, step=20)
+    return store
+
+
+def test_a_damaged_checkpoint_is_refused_before_nodes_are_asked_for_and_an_older_one_goes_on(
+    job: Any, ledger: JobLedger, nodes: Nodes, checkpoints: PosixStore
+) -> None:
+    checkpoints.delete("steps/00000020-run-1/rank00000-0000.bin")
+
+    ended = job("start", "first", "--resume", "--json")
+
+    assert (ended.status, ended.out, nodes.asked, ledger.current()) == (2, "", 0, None)
+    assert ended.err == (
+        f"{checkpoints.uri}: steps/00000020-run-1/rank00000-0000.bin must exist, got none; "
+        "restore the object, or resume an older commit with --from-step\n"
+    )
+    resumed = job("start", "first", "--resume", "--from-step", "10", "--json").json
+    assert (resumed["resume"], resumed["from_step"], nodes.asked) == (True, 10, 4)
+
+
+def test_a_step_without_a_checkpoint_is_refused_with_those_that_have_one(
+    job: Any, ledger: JobLedger, nodes: Nodes, checkpoints: PosixStore
+) -> None:
+    ended = job("start", "first", "--resume", "--from-step", "15")
+
+    assert (ended.status, ended.out, nodes.asked, ledger.current()) == (2, "", 0, None)
+    assert ended.err == f"{checkpoints.uri}: step must be a committed one, got 15; committed steps: 10, 20\n"
 
 
 def test_a_job_that_never_was_is_refused_with_those_that_were(job: Any, tmp_path: Path) -> None:
@@ -329,7 +368,9 @@ def test_logs_of_all_nodes_or_of_one(job: Any, ledger: JobLedger) -> None:
 
     assert job("logs").out == "==> i-0 <==\nhello from 0\n\n==> i-1 <==\nhello from 1\n"
     assert job("logs", "first", "--node", "i-1").out == "hello from 1\n"
-    assert job("logs", "--node", "i-1", "--json").json == {"job": None, "node": "i-1", "log": "hello from 1\n"}
+    assert job("logs", "--node", "i-1", "--json").json == {"job": "first", "node": "i-1", "log": "hello from 1\n"}
+    assert job("logs", "--json").json["job"] == "first"
+    assert job("logs", "--json").json["node"] is None
 
 
 def test_logs_of_a_node_that_is_none_are_refused(job: Any) -> None:

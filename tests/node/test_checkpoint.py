@@ -7,54 +7,18 @@ from pathlib import Path
 
 import pytest
 
+from tests.node.commits import commit, manifest, write_part
 from trainfabric_node.checkpoint import (
     CheckpointStore,
-    Counters,
     Geometry,
-    Manifest,
-    Part,
     PartWriter,
-    RankState,
     recipe_differences,
 )
 from trainfabric_node.store import Store, open_store
 from trainfabric_plan.errors import InvalidInput, NotFound, Refused
-from trainfabric_plan.layout import Layout
 from trainfabric_plan.recipes import recipe
 
 REMEDY = "restore the object, or resume an older commit with --from-step"
-
-
-def write_part(checkpoints: CheckpointStore, step: int, nonce: str) -> list[Part]:
-    writer = checkpoints.writer(step, nonce, rank=0)
-    for start in (0, 3):
-        data = memoryview(struct.pack("<3f", *(float(start + i) for i in range(3))))
-        writer.add(parameter="weight", kind="master", geometry=Geometry(local_shape=(6,)), start=start, data=data)
-    return writer.finish()
-
-
-def manifest(step: int, nonce: str, parts: list[Part]) -> Manifest:
-    return Manifest(
-        job="test",
-        step=step,
-        nonce=nonce,
-        created="2026-01-01T00:00:00+00:00",
-        code_version="0.1.0",
-        layout=Layout(),
-        recipe=recipe("tiny_cpu"),
-        counters=Counters(
-            optimizer_step=step, samples=16 * step, engine={}, scheduler={"last": 0.5}, learning_rates=(1e-3,)
-        ),
-        ranks=(RankState(rank=0, random={"cpu": "AAAA"}),),
-        parts=tuple(parts),
-    )
-
-
-def commit(store: Store, step: int, nonce: str = "run-1") -> CheckpointStore:
-    checkpoints = CheckpointStore(store)
-    checkpoints.claim(nonce)
-    checkpoints.commit(manifest(step, nonce, write_part(checkpoints, step, nonce)))
-    return checkpoints
 
 
 def read_all(checkpoints: CheckpointStore) -> tuple[float, ...]:
@@ -205,6 +169,36 @@ def test_a_missing_part_is_named(store: Store) -> None:
         read_all(checkpoints)
 
     assert str(caught.value) == (f"{store.uri}: steps/00000010-run-1/rank00000-0000.bin must exist, got none; {REMEDY}")
+
+
+def test_a_checkpoint_of_which_all_is_there_is_complete_whatever_its_bytes_are(store: Store) -> None:
+    checkpoints = commit(store, step=10)
+    change(store, "steps/00000010-run-1/rank00000-0000.bin", flip=5)
+
+    checkpoints.open(checkpoints.at_step(10)).check_complete()
+
+
+def test_a_checkpoint_that_lacks_a_part_is_not_complete(store: Store) -> None:
+    checkpoints = commit(store, step=10)
+    store.delete("steps/00000010-run-1/rank00000-0000.bin")
+
+    with pytest.raises(NotFound) as caught:
+        checkpoints.open(checkpoints.at_step(10)).check_complete()
+
+    assert str(caught.value) == f"{store.uri}: steps/00000010-run-1/rank00000-0000.bin must exist, got none; {REMEDY}"
+
+
+@pytest.mark.parametrize("size", [20, 0])
+def test_a_checkpoint_with_a_part_of_another_size_is_not_complete(store: Store, size: int) -> None:
+    checkpoints = commit(store, step=10)
+    change(store, "steps/00000010-run-1/rank00000-0000.bin", keep=size)
+
+    with pytest.raises(InvalidInput) as caught:
+        checkpoints.open(checkpoints.at_step(10)).check_complete()
+
+    assert str(caught.value) == (
+        f"{store.uri}: steps/00000010-run-1/rank00000-0000.bin must be an object of 24 bytes, got {size}; {REMEDY}"
+    )
 
 
 def test_a_changed_manifest_is_refused(store: Store) -> None:

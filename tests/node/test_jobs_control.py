@@ -1,8 +1,9 @@
 from __future__ import annotations
 
+import hashlib
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from moto.autoscaling.exceptions import ValidationError
 from moto.autoscaling.models import AutoScalingBackend
 
+from tests.node.commits import commit
 from tests.node.embedded import deploy_groups, running_moto
 from tests.node.samples import RECIPE, deployed, plan
 from trainfabric_node.checkpoint import CheckpointStore
@@ -25,7 +27,7 @@ from trainfabric_node.jobs import (
 )
 from trainfabric_node.jobs import control as control_module
 from trainfabric_node.jobs.records import now
-from trainfabric_node.store import open_store
+from trainfabric_node.store import Store, open_store
 from trainfabric_plan.contract import Role, checkpoint_prefix, environment_parameter
 from trainfabric_plan.errors import InvalidInput, NotFound, Refused, Unreachable
 
@@ -108,7 +110,11 @@ def _report(
 
 
 def _claim_checkpoints(job: str) -> None:
-    CheckpointStore(open_store(f"s3://checkpoints/{checkpoint_prefix(job)}")).claim("a")
+    CheckpointStore(_checkpoints(job)).claim("a")
+
+
+def _checkpoints(job: str) -> Store:
+    return open_store(f"s3://checkpoints/{checkpoint_prefix(job)}")
 
 
 def _start(control: JobControl, job: str = "first", **changes: Any) -> Any:
@@ -377,16 +383,128 @@ def test_there_is_nothing_to_stop_when_no_job_runs(lab: JobControl) -> None:
     )
 
 
-def test_a_job_goes_on_from_its_newest_checkpoint_as_the_next_run(
-    lab: JobControl, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_job_goes_on_from_its_newest_checkpoint_as_the_next_run(lab: JobControl, ledger: JobLedger) -> None:
     _start(lab)
     lab.stop(force=True)
-    monkeypatch.setattr(CheckpointStore, "newest", lambda self: object())
+    commit(_checkpoints("first"), step=10)
 
     resumed = _start(lab, resume=True)
 
-    assert (resumed.run, resumed.resume) == (2, True)
+    assert (resumed.run, resumed.resume, resumed.from_step) == (2, True, None)
+    assert resumed.resume_options == ["--resume"]
+    assert ledger.current() == resumed
+
+
+def test_a_job_goes_on_from_an_older_checkpoint_while_the_newest_is_damaged(lab: JobControl, ledger: JobLedger) -> None:
+    checkpoints = _checkpoints("first")
+    commit(checkpoints, step=10)
+    commit(checkpoints, step=20)
+    checkpoints.delete("steps/00000020-run-1/rank00000-0000.bin")
+
+    resumed = _start(lab, resume=True, from_step=10)
+
+    assert resumed.resume_options == ["--resume", "--from-step", "10"]
+    assert ledger.current() == resumed
+
+
+def _delete_part(checkpoints: Store) -> None:
+    checkpoints.delete("steps/00000010-run-1/rank00000-0000.bin")
+
+
+def _truncate_part(checkpoints: Store) -> None:
+    checkpoints.put("steps/00000010-run-1/rank00000-0000.bin", bytes(20))
+
+
+def _delete_manifest(checkpoints: Store) -> None:
+    checkpoints.delete("steps/00000010-run-1/manifest.json")
+
+
+@pytest.mark.parametrize(
+    ("damage", "error", "says"),
+    [
+        (_delete_part, NotFound, "rank00000-0000.bin must exist, got none"),
+        (_truncate_part, InvalidInput, "rank00000-0000.bin must be an object of 24 bytes, got 20"),
+        (_delete_manifest, NotFound, "manifest.json must exist, got none"),
+    ],
+)
+@pytest.mark.parametrize("from_step", [None, 10])
+def test_a_damaged_checkpoint_is_refused_before_anything_starts(
+    lab: JobControl,
+    ledger: JobLedger,
+    damage: Callable[[Store], None],
+    error: type[Exception],
+    says: str,
+    from_step: int | None,
+) -> None:
+    checkpoints = _checkpoints("first")
+    commit(checkpoints, step=10)
+    damage(checkpoints)
+
+    with pytest.raises(error) as caught:
+        _start(lab, resume=True, from_step=from_step)
+
+    assert str(caught.value) == (
+        f"s3://checkpoints/jobs/first/checkpoints/: steps/00000010-run-1/{says}; "
+        "restore the object, or resume an older commit with --from-step"
+    )
+    assert ledger.current() is None
+    assert ledger.jobs() == []
+    assert _wanted() == {"lab-coordinator": 0, "lab-workers": 0}
+
+
+def test_an_overwritten_manifest_is_refused_before_anything_starts(lab: JobControl, ledger: JobLedger) -> None:
+    committed = commit(_checkpoints("first"), step=10).at_step(10)
+    _checkpoints("first").put(committed.manifest_key, b"{}")
+
+    with pytest.raises(InvalidInput) as caught:
+        _start(lab, resume=True)
+
+    assert str(caught.value) == (
+        "s3://checkpoints/jobs/first/checkpoints/: steps/00000010-run-1/manifest.json must be an object with SHA-256 "
+        f"{committed.manifest_sha256}, got {hashlib.sha256(b'{}').hexdigest()}; "
+        "restore the object, or resume an older commit with --from-step"
+    )
+    assert ledger.current() is None
+    assert _wanted() == {"lab-coordinator": 0, "lab-workers": 0}
+
+
+def test_a_step_that_is_not_committed_is_refused_with_those_that_are(lab: JobControl, ledger: JobLedger) -> None:
+    commit(_checkpoints("first"), step=10)
+    commit(_checkpoints("first"), step=20)
+
+    with pytest.raises(NotFound) as caught:
+        _start(lab, resume=True, from_step=15)
+
+    assert str(caught.value) == (
+        "s3://checkpoints/jobs/first/checkpoints/: step must be a committed one, got 15; committed steps: 10, 20"
+    )
+    assert ledger.current() is None
+
+
+def test_a_new_job_has_no_step_to_go_on_from(lab: JobControl, ledger: JobLedger) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        _start(lab, from_step=10)
+
+    assert str(caught.value) == (
+        "environment lab: from-step must be given with resume, got 10 without it; add --resume"
+    )
+    assert ledger.current() is None
+
+
+@pytest.mark.parametrize("job", ["first", "second"])
+def test_a_resumed_job_hears_of_the_one_that_runs_before_its_checkpoints_are_looked_for(
+    lab: JobControl, ledger: JobLedger, job: str
+) -> None:
+    first = _start(lab)
+
+    with pytest.raises(Refused) as caught:
+        _start(lab, job, resume=True)
+
+    assert str(caught.value) == (
+        f"environment lab: jobs must run one at a time, got {job} while first (run 1, since "
+        f"{first.created:%Y-%m-%d %H:%M} UTC) is running; wait for it, or end it with trainfabric job stop"
+    )
+    assert ledger.current() == first
 
 
 def test_a_fleet_of_one_node_has_no_workers(lab: JobControl) -> None:

@@ -30,6 +30,9 @@ def start(
         str | None, typer.Option(metavar="URI", help="Corpus, without suffix; that of the data bucket if not given.")
     ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on from the newest committed checkpoint.")] = False,
+    from_step: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="With --resume: go on from the checkpoint of this step.")
+    ] = None,
     steps: Annotated[int | None, typer.Option(min=1, help="Optimizer steps; those of the recipe if not given.")] = None,
     wait: Annotated[bool, typer.Option("--wait", help="Show progress until the job has ended.")] = False,
     as_json: Json = False,
@@ -42,7 +45,7 @@ def start(
     given, control = read_and_connect(environment)
     recipe = _recipe(given, steps)
     corpus = data or _default_corpus(control.deployed.data_bucket)
-    spec = control.start(name, recipe, make_plan(given), corpus, resume=resume)
+    spec = control.start(name, recipe, make_plan(given), corpus, resume=resume, from_step=from_step)
     if wait:
         _follow(control, name, as_json)
     elif as_json:
@@ -81,9 +84,10 @@ def logs(
     from trainfabric_cli.output import print_json
 
     _, control = read_and_connect(environment)
-    text = control.logs(name, node)
+    shown = control.status().job if name is None and as_json else name
+    text = control.logs(shown, node)
     if as_json:
-        print_json({"job": name, "node": node, "log": text})
+        print_json({"job": shown, "node": node, "log": text})
     else:
         typer.echo(text, nl=not text.endswith("\n"))
 

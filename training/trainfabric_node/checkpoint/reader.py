@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import OrderedDict, defaultdict
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import NoReturn
 
@@ -14,6 +15,7 @@ from trainfabric_node.store import ObjectMissing, Store
 from trainfabric_plan.errors import NotFound, mistake
 
 _CHUNKS_KEPT = 8
+_SIZES_AT_ONCE = 16
 REMEDY = "restore the object, or resume an older commit with --from-step"
 
 
@@ -61,12 +63,31 @@ class CheckpointReader:
         data = b"".join(self._chunk(part, index) for index in range(first, last + 1))
         return data[start - first * size : start - first * size + length]
 
+    def check_complete(self) -> None:
+        """Sees that every part is there with its size, which reads none of its bytes.
+
+        Raises:
+            NotFound: If a part is missing.
+            InvalidInput: If one has another size.
+        """
+        with ThreadPoolExecutor(_SIZES_AT_ONCE) as pool:
+            for _ in pool.map(self._check_size, self.manifest.parts):
+                pass
+
     def verify(self) -> None:
         """Reads every part whole and holds it against its SHA-256; raises as `read` does."""
         for part in self.manifest.parts:
             digest = hashlib.sha256(self.read(part, 0, part.size)).hexdigest()
             if digest != part.sha256:
                 self._corrupt(part.key, f"an object with SHA-256 {part.sha256}", digest, REMEDY)
+
+    def _check_size(self, part: Part) -> None:
+        try:
+            size = self._store.size(part.key)
+        except ObjectMissing:
+            raise self._missing(part) from None
+        if size != part.size:
+            self._corrupt(part.key, f"an object of {part.size} bytes", size, REMEDY)
 
     def _chunk(self, part: Part, index: int) -> bytes:
         key = (part.key, index)
@@ -83,7 +104,7 @@ class CheckpointReader:
         try:
             data = self._store.get_range(part.key, start, expected)
         except ObjectMissing:
-            raise NotFound(f"{self._store.uri}: {part.key} must exist, got none; {REMEDY}") from None
+            raise self._missing(part) from None
         if len(data) != expected:
             self._corrupt(part.key, f"an object of {part.size} bytes", start + len(data), REMEDY)
         checksum = google_crc32c.value(data)
@@ -91,6 +112,9 @@ class CheckpointReader:
             rule = f"an object whose chunk {index} has CRC32C {part.crc32c[index]:08x}"
             self._corrupt(part.key, rule, f"{checksum:08x}", REMEDY)
         return data
+
+    def _missing(self, part: Part) -> NotFound:
+        return NotFound(f"{self._store.uri}: {part.key} must exist, got none; {REMEDY}")
 
     def _corrupt(self, key: str, rule: str, got: object, remedy: str) -> NoReturn:
         raise mistake(self._store.uri, key, rule, got, remedy)

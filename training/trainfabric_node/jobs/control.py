@@ -50,25 +50,48 @@ class JobControl:
         self._fleet = fleet
         self._where = f"environment {deployed.name}"
 
-    def start(self, job: str, recipe: Recipe, plan: Plan, data_uri: str, resume: bool = False) -> JobSpec:
+    def start(
+        self,
+        job: str,
+        recipe: Recipe,
+        plan: Plan,
+        data_uri: str,
+        *,
+        resume: bool = False,
+        from_step: int | None = None,
+    ) -> JobSpec:
         """Claims the environment for a run of a job, writes what it is, and asks for its nodes.
 
-        If the nodes cannot be asked for, the environment is free again.
+        The checkpoint to go on from is looked at first: its manifest is the one that was committed, and each of its
+        parts is there and whole in size. What is in the parts is verified by the ranks. If the nodes cannot be asked
+        for, the environment is free again.
+
+        Args:
+            resume: Goes on from a committed checkpoint of the job.
+            from_step: Step of that checkpoint; that of the newest if `None`.
 
         Raises:
             Refused: If a job is running, or the job has checkpoints and is not to be resumed.
-            NotFound: If the job has no committed checkpoint to go on from, or the corpus does not exist.
-            InvalidInput: If the name is none, or the plan is for another environment or for more nodes.
+            NotFound: If the job has no such committed checkpoint, an object of it is missing, or the corpus is.
+            InvalidInput: If the name is none, the plan is for another environment or for more nodes, the checkpoint
+                is damaged, or a step is given and the job is not to be resumed.
             Unreachable: If AWS does not answer, or not to these credentials.
         """
         self._check(job, recipe, plan)
+        if from_step is not None and not resume:
+            raise mistake(self._where, "from-step", "given with resume", f"{from_step} without it", "add --resume")
+        self._ledger.check_free(self.deployed.name, job)
         self._check_corpus(data_uri)
-        self._check_checkpoints(job, resume)
+        if resume:
+            self._check_resumable(job, from_step)
+        else:
+            self._check_new(job)
         spec = JobSpec(
             job=job,
             environment=self.deployed.name,
             run=self._ledger.next_run(job),
             resume=resume,
+            from_step=from_step,
             data=data_uri,
             recipe=recipe,
             plan=plan,
@@ -157,16 +180,22 @@ class JobControl:
             remedy = f"write it with python -m trainfabric_training.data prepare --output {data_uri}"
             raise NotFound(f"{self._where}: corpus must be a prepared one, got none at {data_uri}; {remedy}") from None
 
-    def _check_checkpoints(self, job: str, resume: bool) -> None:
-        if not resume:
-            if self._ledger.has_checkpoint_objects(job):
-                remedy = "resume it, or choose another name"
-                raise Refused(f"{self._where}: job must be a new one, got {job}, which has checkpoints; {remedy}")
-        elif self._ledger.checkpoints(job).newest() is None:
+    def _check_new(self, job: str) -> None:
+        if self._ledger.has_checkpoint_objects(job):
+            remedy = "resume it, or choose another name"
+            raise Refused(f"{self._where}: job must be a new one, got {job}, which has checkpoints; {remedy}")
+
+    def _check_resumable(self, job: str, from_step: int | None) -> None:
+        checkpoints = self._ledger.checkpoints(job)
+        commit = checkpoints.newest()
+        if commit is None:
             remedy = "start it without resume, or under another name if it failed before its first checkpoint"
             raise NotFound(
                 f"{self._where}: job to resume must have a committed checkpoint, got none of {job}; {remedy}"
             )
+        if from_step is not None:
+            commit = checkpoints.at_step(from_step)
+        checkpoints.open(commit).check_complete()
 
     def _wait(self, records: RunRecords, wait_s: float) -> None:
         """Until the coordinator has concluded the run, or nobody is left who could."""

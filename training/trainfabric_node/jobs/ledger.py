@@ -53,10 +53,16 @@ class JobLedger:
             self.release(running)
         data = spec.model_dump_json(indent=2).encode()
         if not self._store.put_if_absent(CURRENT_JOB_KEY, data):
-            raise self._taken(spec)
+            raise self._taken(spec.environment, spec.job)
         pointer = RunPointer(job=spec.job, run=spec.run)
         self._store.put(f"{job_prefix(spec.job)}job.json", data)
         self._store.put(LAST_JOB_KEY, pointer.model_dump_json(indent=2).encode())
+
+    def check_free(self, environment: str, job: str) -> None:
+        """Raises `Refused` if a run that has not ended holds the environment; claims and changes nothing."""
+        running = self.current()
+        if running and not self.run(running.job, running.run).outcome():
+            raise self._taken(environment, job)
 
     def release(self, spec: JobSpec) -> None:
         """Frees the environment, if it is still this run that holds it."""
@@ -118,14 +124,15 @@ class JobLedger:
                 merged = [line for line in merged if line["step"] < lines[0]["step"]] + lines
         return merged
 
-    def _taken(self, spec: JobSpec) -> Refused:
+    def _taken(self, environment: str, job: str) -> Refused:
         running = self.current()
         name = (
             f"{running.job} (run {running.run}, since {running.created:%Y-%m-%d %H:%M} UTC)" if running else "another"
         )
-        where = f"environment {spec.environment}"
         remedy = "wait for it, or end it with trainfabric job stop"
-        return Refused(f"{where}: jobs must run one at a time, got {spec.job} while {name} is running; {remedy}")
+        return Refused(
+            f"environment {environment}: jobs must run one at a time, got {job} while {name} is running; {remedy}"
+        )
 
 
 class RunRecords:

@@ -31,7 +31,9 @@ class JobSpec(Strict):
     run: Annotated[int, Field(ge=1)]
     """1 for a new job, one more for each time that it is resumed."""
     resume: bool
-    """Whether this run goes on from the newest committed checkpoint."""
+    """Whether this run goes on from a committed checkpoint."""
+    from_step: Annotated[int, Field(ge=1)] | None = None
+    """The step of that checkpoint; that of the newest if `None`."""
     data: str
     """Address of the corpus, without suffix."""
     recipe: Recipe
@@ -39,6 +41,12 @@ class JobSpec(Strict):
     created: AwareDatetime
     nonce: str
     """Tells two starts apart that race for the environment."""
+
+    @property
+    def resume_options(self) -> list[str]:
+        """Options of the trainer that say what the run goes on from; none for a new job."""
+        from_step = [] if self.from_step is None else ["--from-step", str(self.from_step)]
+        return ["--resume", *from_step] if self.resume else []
 
 
 class NodeState(StrEnum):
