@@ -219,8 +219,20 @@ def test_a_trainer_that_fails_ends_the_run_with_its_last_lines(lab: Lab) -> None
     outcome = lab.outcome()
     assert (outcome.state, outcome.detail) == ("failed", "i-w: the trainer left with status 3: out of memory")
     assert lab.states() == {"i-c": NodeState.FAILED, "i-w": NodeState.FAILED}
-    assert lab.detail("i-c") == "ended by force 0.3 s after the stop"
+    assert lab.detail("i-c") == "ended because another node failed: ended by force 0.3 s after the stop"
     assert len(lab.released) == 1
+
+
+def test_a_node_that_knows_why_the_run_failed_is_heard_before_one_that_only_ended_first(lab: Lab) -> None:
+    closing = "W1130 18:11:40.934000 9 torch/distributed/elastic/multiprocessing/api.py:1028] Sending process 8"
+    lab.node("i-c", Role.COORDINATOR, f"echo '{closing}'; exit 1")
+    lab.node("i-w", Role.WORKER, "sleep 0.2; echo part 3 is damaged; exit 2")
+
+    lab.ledger.claim(spec())
+
+    assert lab.outcome().detail == "i-w: the trainer left with status 2: part 3 is damaged"
+    assert lab.states() == {"i-c": NodeState.FAILED, "i-w": NodeState.FAILED}
+    assert lab.detail("i-c") == "ended because another node failed: the trainer left with status 1: gave no reason"
 
 
 def test_a_trainer_that_leaves_no_result_has_failed(lab: Lab) -> None:

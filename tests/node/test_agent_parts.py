@@ -11,7 +11,7 @@ import pytest
 
 from tests.node.samples import spec
 from trainfabric_node.agent import Launch, Node, RunFiles, torchrun_command
-from trainfabric_node.agent.launch import trainer_variables, why_it_failed
+from trainfabric_node.agent.launch import trainer_variables
 from trainfabric_node.agent.metrics import StepMetrics
 from trainfabric_node.agent.process import TrainerProcess, marked
 from trainfabric_node.agent.publisher import Publisher
@@ -163,20 +163,6 @@ def test_only_the_end_of_a_long_output_is_kept_in_hand(tmp_path: Path) -> None:
             time.sleep(0.01)
 
     assert trainer.output(13) == "99999\n100000\n"
-
-
-REPORT = """E1130 16:51:27.404000 25577 torch/distributed/elastic/multiprocessing/api.py:1002] failed (exitcode: 2)
-Traceback (most recent call last):
-torch.distributed.elastic.multiprocessing.errors.ChildFailedError:
-"""
-
-
-def test_why_a_trainer_failed_is_what_its_ranks_said_last() -> None:
-    said = "".join(f"line {number}\n" for number in range(100)) + "corpus must be a prepared one\n"
-
-    assert why_it_failed(said + REPORT, lines=2) == "line 99\ncorpus must be a prepared one"
-    assert why_it_failed("no module named torch\n") == "no module named torch"
-    assert why_it_failed(REPORT).startswith("E1130")
 
 
 def test_files_are_uploaded_when_they_have_changed(records: RunRecords, files: RunFiles) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from trainfabric_plan.errors import InvalidInput, Refused
-from trainfabric_training.telemetry import Records, StepRecord
+from trainfabric_training.telemetry import Progress, Records, StepRecord
 
 
 def record(step: int, loss: float = 0.1) -> StepRecord:
@@ -82,3 +82,32 @@ def test_other_ranks_write_nothing(tmp_path: Path) -> None:
     records.result("done", 1)
 
     assert list(tmp_path.iterdir()) == []
+
+
+def test_progress_is_printed_as_one_line_per_step_and_event(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    records = Records(tmp_path, progress=Progress(40))
+
+    records.event("start", recipe="tiny_cpu", ranks=8, device="cpu", engine="deepspeed", layout={"data": 2})
+    records.event("resume", step=11, checkpoint="s3://bucket/steps/11/")
+    records.step(record(12, 6.78125))
+    records.event("commit", step=12, checkpoint="s3://bucket/steps/12/", seconds=0.456)
+    records.event("stop", step=12)
+    records.event("done", step=40)
+
+    assert capsys.readouterr().out.splitlines() == [
+        "trainer: start of tiny_cpu: 8 ranks on cpu, deepspeed",
+        "trainer: resume after step 11 from s3://bucket/steps/11/",
+        "trainer: step 12 of 40  loss 6.7812  grad norm 1  0.50 s",
+        "trainer: commit of step 12 in 0.46 s: s3://bucket/steps/12/",
+        "trainer: stop after step 12",
+        "trainer: done after step 40",
+    ]
+
+
+def test_other_ranks_print_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    records = Records(tmp_path, active=False, progress=Progress(40))
+
+    records.step(record(1))
+    records.event("done", step=1)
+
+    assert capsys.readouterr().out == ""

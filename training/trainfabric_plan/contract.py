@@ -135,6 +135,9 @@ STEPS_FILE = "steps.jsonl"
 EVENTS_FILE = "events.jsonl"
 """One line per event: `event`, `time` (ISO 8601, UTC), and what belongs to it."""
 
+PROGRESS_MARK = "trainer: "
+"""How the lines begin that rank 0 of the trainer prints about its progress, to tell them from errors in a log."""
+
 
 RESULT_FILE = "result.json"
 """Written by rank 0 when the trainer ends in order: `status` ("done" or "stopped") and the last `step`."""

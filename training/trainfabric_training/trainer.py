@@ -17,7 +17,7 @@ from trainfabric_training.engine import Engine, distributed_engine, reference_en
 from trainfabric_training.engine.keeper import Keeper
 from trainfabric_training.feed import Feed
 from trainfabric_training.parallel import Mesh, Ranks
-from trainfabric_training.telemetry import Records, StepRecord
+from trainfabric_training.telemetry import Progress, Records, StepRecord
 
 
 def train(request: Request, ranks: Ranks, device: torch.device) -> None:
@@ -27,7 +27,7 @@ def train(request: Request, ranks: Ranks, device: torch.device) -> None:
         TrainfabricError: If something in the input is wrong; `Agreed` if all ranks know.
     """
     mesh = Mesh.of_world(request.layout, ranks.rank)
-    records = Records(request.output, active=ranks.first)
+    records = Records(request.output, active=ranks.first, progress=Progress(request.recipe.steps))
     checkpoints = None if request.checkpoints is None else CheckpointStore(open_store(request.checkpoints))
     start = ranks.on_first(lambda: chosen_start(request, checkpoints, records))
     feed = ranks.each(lambda: open_feed(request, mesh))

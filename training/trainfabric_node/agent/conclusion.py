@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
+from datetime import datetime
 
+from trainfabric_node.agent.failure import BECAUSE_OF_ANOTHER
 from trainfabric_node.agent.host import Host, attempt
 from trainfabric_node.jobs.ledger import RunRecords
 from trainfabric_node.jobs.records import JobSpec, NodeState, NodeStatus, Outcome, now
@@ -53,7 +55,7 @@ def _await_peers(host: Host, records: RunRecords) -> list[NodeStatus]:
 
 
 def _outcome(records: RunRecords, nodes: list[NodeStatus]) -> Outcome:
-    failed = sorted((node for node in nodes if node.state is NodeState.FAILED), key=lambda node: node.updated)
+    failed = sorted((node for node in nodes if node.state is NodeState.FAILED), key=_rank_as_reason)
     result, stop = records.result(), records.stop_request()
     step = result.step if result else None
     if failed:
@@ -62,3 +64,8 @@ def _outcome(records: RunRecords, nodes: list[NodeStatus]) -> Outcome:
     if result is None:
         return Outcome(state="stopped", detail=why or "before training began", ended=now())
     return Outcome(state=result.status, step=step, detail=why if result.status == "stopped" else "", ended=now())
+
+
+def _rank_as_reason(failed: NodeStatus) -> tuple[bool, datetime]:
+    """Nodes with a reason of their own first, whoever reported first: the others ended because of them."""
+    return failed.detail.startswith(BECAUSE_OF_ANOTHER), failed.updated

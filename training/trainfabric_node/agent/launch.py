@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,9 +15,6 @@ JOIN_TIMEOUT_S = 1800
 
 _STORE_TIMEOUT_S = 300
 """How long a node tries to reach the rendezvous store, which the coordinator's torchrun opens once it has started."""
-
-
-_TORCHRUN_REPORT = re.compile(r"^E\d{4} .*torch/distributed/elastic/\S+\] failed \(exitcode", re.MULTILINE)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,13 +105,6 @@ def torchrun_command(launch: Launch) -> list[str]:
         *("--cache", str(files.cache)),
         *(["--resume"] if spec.resume else []),
     ]
-
-
-def why_it_failed(output: str, lines: int = 15, characters: int = 2000) -> str:
-    """The last lines of what the ranks printed, without torchrun's own report, which says only who failed."""
-    report = _TORCHRUN_REPORT.search(output)
-    ranks = output[: report.start()].strip() if report else ""
-    return "\n".join((ranks or output.strip()).splitlines()[-lines:])[-characters:]
 
 
 def trainer_variables(inherited: Mapping[str, str], region: str) -> dict[str, str]:

@@ -7,8 +7,9 @@ import shutil
 import time
 from dataclasses import dataclass
 
+from trainfabric_node.agent.failure import BECAUSE_OF_ANOTHER, how_it_failed
 from trainfabric_node.agent.host import Host, attempt
-from trainfabric_node.agent.launch import Launch, trainer_variables, why_it_failed
+from trainfabric_node.agent.launch import Launch, trainer_variables
 from trainfabric_node.agent.metrics import StepMetrics
 from trainfabric_node.agent.process import TrainerProcess
 from trainfabric_node.agent.publisher import Publisher
@@ -123,9 +124,7 @@ class NodeRun:
             allowed = self._patience.after(reason) if began and reason else self._patience.unbegun_s
             if asked_at is not None and time.monotonic() - asked_at >= allowed:
                 self._terminate(trainer)
-                return (
-                    NodeEnd(NodeState.FAILED, f"ended by force {allowed:g} s after the stop") if began else NEVER_BEGAN
-                )
+                return _forced(reason, allowed) if began else NEVER_BEGAN
             if not self._is_current():
                 self._terminate(trainer)
                 return NodeEnd(NodeState.FAILED, "the environment was released while the trainer ran")
@@ -179,8 +178,8 @@ class NodeRun:
 
     def _judge(self, trainer: TrainerProcess, status: int | None) -> NodeEnd:
         if status != 0:
-            reason = why_it_failed(trainer.output())
-            return NodeEnd(NodeState.FAILED, f"the trainer left with status {status}: {reason}")
+            alone = self._spec.plan.nodes == 1
+            return NodeEnd(NodeState.FAILED, how_it_failed(status, trainer.output(), alone=alone))
         deadline = time.monotonic() + self._patience.result_s
         while time.monotonic() < deadline:
             result = attempt(self._records.result)
@@ -195,3 +194,8 @@ class NodeRun:
             NodeStatus(instance_id=node.instance_id, role=node.role, state=state, detail=detail, updated=now())
         )
         return True
+
+
+def _forced(reason: StopReason | None, after_s: float) -> NodeEnd:
+    forced = f"ended by force {after_s:g} s after the stop"
+    return NodeEnd(NodeState.FAILED, f"{BECAUSE_OF_ANOTHER}: {forced}" if reason == "failed" else forced)

@@ -10,6 +10,7 @@ from typing import Any
 
 from trainfabric_plan.contract import EVENTS_FILE, RESULT_FILE, STEPS_FILE
 from trainfabric_plan.errors import Refused, mistake
+from trainfabric_training.telemetry.progress import Progress
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,9 +37,10 @@ class StepRecord:
 class Records:
     """The files of one output directory, written by one rank. Numbers read back bit for bit."""
 
-    def __init__(self, directory: Path, *, active: bool = True) -> None:
+    def __init__(self, directory: Path, *, active: bool = True, progress: Progress | None = None) -> None:
         self._directory = directory
         self._active = active
+        self._progress = progress if active else None
 
     def begin(self, after_step: int | None) -> None:
         """Makes the directory ready for a run that goes on after this step, or that starts anew if `None`.
@@ -61,12 +63,16 @@ class Records:
             raise mistake(str(self._directory), "--output", "a directory to write into", error.strerror) from error
 
     def step(self, record: StepRecord) -> None:
-        """Appends a step."""
+        """Appends a step, and prints it if there is to be progress."""
         self._append(STEPS_FILE, asdict(record))
+        if self._progress:
+            self._progress.step(record)
 
     def event(self, event: str, **details: Any) -> None:
-        """Appends an event with the time."""
+        """Appends an event with the time, and prints it if there is to be progress."""
         self._append(EVENTS_FILE, {"event": event, "time": datetime.now(UTC).isoformat(), **details})
+        if self._progress:
+            self._progress.event(event, details)
 
     def result(self, status: str, step: int) -> None:
         """Writes how the run ended."""
