@@ -58,7 +58,7 @@ def test_a_run_records_its_steps_events_and_result(uninterrupted: Finished, work
 
 def test_a_run_says_how_far_it_is_and_nothing_else_when_all_is_well(uninterrupted: Finished) -> None:
     said = uninterrupted.stdout.splitlines()
-    assert said[0] == "trainer: start of tiny_cpu: 8 ranks on cpu, deepspeed"
+    assert said[0] == "trainer: start of small: 8 ranks on cpu, deepspeed"
     assert said[-1] == "trainer: done after step 20"
     assert len(said) == 20 + len(uninterrupted.events)
     assert all(line.startswith("trainer: ") for line in said)
