@@ -95,6 +95,12 @@ def test_a_run_that_goes_on_says_so_to_the_trainer() -> None:
     assert "--rdzv-id=first-2" in command
 
 
+def test_a_run_that_goes_on_from_an_older_checkpoint_says_its_step_to_the_trainer() -> None:
+    command = torchrun_command(_launch(Role.WORKER, run=2, resume=True, from_step=10))
+
+    assert command[-3:] == ["--resume", "--from-step", "10"]
+
+
 def test_the_trainer_inherits_the_environment_but_never_shares_the_rendezvous_store() -> None:
     inherited = {"OMP_NUM_THREADS": "4", "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "0", "HOME": "/home"}
 

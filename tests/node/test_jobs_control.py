@@ -290,7 +290,10 @@ def test_stopping_a_job_whose_nodes_have_not_come_up_releases_them_at_once(
 
     status = lab.stop(wait_s=wait_s)
 
-    assert (status.state, status.summary) == (JobState.STOPPED, "stopped: stopped before training began")
+    assert (status.state, status.summary) == (
+        JobState.STOPPED,
+        "stopped: before training began, asked by trainfabric job stop",
+    )
     assert _wanted() == {"lab-coordinator": 0, "lab-workers": 0}
     assert ledger.current() is None
 
@@ -304,7 +307,10 @@ def test_stopping_a_job_whose_coordinator_has_not_come_up_releases_the_workers_a
 
     status = lab.stop(wait_s=wait_s)
 
-    assert (status.state, status.summary) == (JobState.STOPPED, "stopped: stopped before training began")
+    assert (status.state, status.summary) == (
+        JobState.STOPPED,
+        "stopped: before training began, asked by trainfabric job stop",
+    )
     assert _wanted() == {"lab-coordinator": 0, "lab-workers": 0}
 
 

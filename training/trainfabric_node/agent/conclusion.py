@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import time
-from datetime import datetime
 
-from trainfabric_node.agent.failure import BECAUSE_OF_ANOTHER
 from trainfabric_node.agent.host import Host, attempt
 from trainfabric_node.jobs.ledger import RunRecords
-from trainfabric_node.jobs.records import JobSpec, NodeState, NodeStatus, Outcome, now
+from trainfabric_node.jobs.records import JobSpec, NodeStatus, now
 from trainfabric_plan.contract import Role
 
 
@@ -24,7 +22,7 @@ def conclude(host: Host, spec: JobSpec) -> None:
     if holder is None or holder.nonce != spec.nonce:
         return
     attempt(host.release_nodes)
-    attempt(lambda: records.conclude(_outcome(records, nodes)))
+    attempt(lambda: records.conclude(records.how_it_ended(nodes)))
     attempt(lambda: host.ledger.release(spec))
 
 
@@ -52,20 +50,3 @@ def _await_peers(host: Host, records: RunRecords) -> list[NodeStatus]:
         if (nodes and all(node.state.ended for node in nodes)) or time.monotonic() > deadline:
             return nodes
         time.sleep(host.patience.poll_s)
-
-
-def _outcome(records: RunRecords, nodes: list[NodeStatus]) -> Outcome:
-    failed = sorted((node for node in nodes if node.state is NodeState.FAILED), key=_rank_as_reason)
-    result, stop = records.result(), records.stop_request()
-    step = result.step if result else None
-    if failed:
-        return Outcome(state="failed", step=step, detail=f"{failed[0].instance_id}: {failed[0].detail}", ended=now())
-    why = f"{stop.reason} {stop.detail}".strip() if stop else ""
-    if result is None:
-        return Outcome(state="stopped", detail=why or "before training began", ended=now())
-    return Outcome(state=result.status, step=step, detail=why if result.status == "stopped" else "", ended=now())
-
-
-def _rank_as_reason(failed: NodeStatus) -> tuple[bool, datetime]:
-    """Nodes with a reason of their own first, whoever reported first: the others ended because of them."""
-    return failed.detail.startswith(BECAUSE_OF_ANOTHER), failed.updated

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import re
 
+from trainfabric_node.jobs.records import BECAUSE_OF_ANOTHER
 from trainfabric_plan.contract import PROGRESS_MARK
-
-BECAUSE_OF_ANOTHER = "ended because another node failed"
-"""How a node's detail begins that has no reason of its own."""
 
 _TRACEBACK = re.compile(
     r"^(?P<rank>\[rank\d+\]: )?Traceback \(most recent call last\):\n"

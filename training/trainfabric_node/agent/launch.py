@@ -103,7 +103,7 @@ def torchrun_command(launch: Launch) -> list[str]:
         *("--output", str(files.output)),
         *("--stop-flag", str(files.stop_flag)),
         *("--cache", str(files.cache)),
-        *(["--resume"] if spec.resume else []),
+        *spec.resume_options,
     ]
 
 

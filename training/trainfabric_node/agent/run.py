@@ -7,13 +7,22 @@ import shutil
 import time
 from dataclasses import dataclass
 
-from trainfabric_node.agent.failure import BECAUSE_OF_ANOTHER, how_it_failed
+from trainfabric_node.agent.failure import how_it_failed
 from trainfabric_node.agent.host import Host, attempt
 from trainfabric_node.agent.launch import Launch, trainer_variables
 from trainfabric_node.agent.metrics import StepMetrics
 from trainfabric_node.agent.process import TrainerProcess
 from trainfabric_node.agent.publisher import Publisher
-from trainfabric_node.jobs.records import JobSpec, NodeState, NodeStatus, Rendezvous, StopReason, StopRequest, now
+from trainfabric_node.jobs.records import (
+    BECAUSE_OF_ANOTHER,
+    JobSpec,
+    NodeState,
+    NodeStatus,
+    Rendezvous,
+    StopReason,
+    StopRequest,
+    now,
+)
 from trainfabric_plan.contract import Role
 from trainfabric_plan.errors import TrainfabricError
 

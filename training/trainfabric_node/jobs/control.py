@@ -155,10 +155,10 @@ class JobControl:
         if force:
             self._conclude(spec, Outcome(state="stopped", detail="nodes released by force", ended=now()))
         elif _is_abandoned(records.nodes()):
-            self._conclude(spec, _outcome(records))
+            self._conclude(spec, records.how_it_ended(records.nodes()))
         elif wait_s > 0:
             self._wait(records, wait_s)
-            self._conclude(spec, _outcome(records))
+            self._conclude(spec, records.how_it_ended(records.nodes()))
         return job_status(self._ledger, spec)
 
     def _check(self, job: str, recipe: Recipe, plan: Plan) -> None:
@@ -232,12 +232,3 @@ def _is_abandoned(nodes: list[NodeStatus]) -> bool:
         return True
     since = now() - max(node.updated for node in nodes)
     return all(node.state.ended for node in nodes) and since.total_seconds() > _COORDINATOR_S
-
-
-def _outcome(records: RunRecords) -> Outcome:
-    result, failed = records.result(), [node for node in records.nodes() if node.state == "failed"]
-    if failed:
-        return Outcome(state="failed", detail=failed[0].detail, ended=now())
-    if result:
-        return Outcome(state=result.status, step=result.step, ended=now())
-    return Outcome(state="stopped", detail="stopped before training began", ended=now())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from datetime import datetime
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -11,13 +12,16 @@ from pydantic import BaseModel, ValidationError
 from trainfabric_node.checkpoint import CheckpointStore
 from trainfabric_node.jobs.prefixed import PrefixedStore
 from trainfabric_node.jobs.records import (
+    BECAUSE_OF_ANOTHER,
     JobSpec,
+    NodeState,
     NodeStatus,
     Outcome,
     Rendezvous,
     RunPointer,
     StopRequest,
     TrainerResult,
+    now,
 )
 from trainfabric_node.store import ObjectMissing, Store
 from trainfabric_plan.contract import (
@@ -185,6 +189,19 @@ class RunRecords:
         """Says how the run ended; the first one counts."""
         self._store.put_if_absent(f"{self._prefix}{OUTCOME_FILE}", outcome.model_dump_json(indent=2).encode())
 
+    def how_it_ended(self, nodes: list[NodeStatus]) -> Outcome:
+        """What follows from what its nodes and its trainer have said; a node's own reason tells more than an echo."""
+        failed = sorted((node for node in nodes if node.state is NodeState.FAILED), key=_rank_as_reason)
+        result, stop = self.result(), self.stop_request()
+        step = result.step if result else None
+        if failed:
+            detail = f"{failed[0].instance_id}: {failed[0].detail}"
+            return Outcome(state="failed", step=step, detail=detail, ended=now())
+        why = f"{stop.reason} {stop.detail}".strip() if stop else ""
+        if result is None:
+            return Outcome(state="stopped", detail=", ".join(filter(None, ("before training began", why))), ended=now())
+        return Outcome(state=result.status, step=step, detail=why if result.status == "stopped" else "", ended=now())
+
     def outcome(self) -> Outcome | None:
         """How the run ended, once it has."""
         return _read(self._store, f"{self._prefix}{OUTCOME_FILE}", Outcome)
@@ -243,3 +260,8 @@ def _read(store: Store, key: str, kind: type[Record]) -> Record | None:
         got = f"{'.'.join(map(str, problem['loc']))}: {problem['msg'].lower()}"
         remedy = "use the version of trainfabric that wrote it, or remove the object"
         raise mistake(f"{store.uri}{key}", "the object", f"a {kind.__name__} of this version", got, remedy) from None
+
+
+def _rank_as_reason(failed: NodeStatus) -> tuple[bool, datetime]:
+    """Nodes with a reason of their own first, whoever reported first: the others ended because of them."""
+    return failed.detail.startswith(BECAUSE_OF_ANOTHER), failed.updated

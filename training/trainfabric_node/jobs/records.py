@@ -14,6 +14,9 @@ from trainfabric_plan.planning import Plan
 from trainfabric_plan.recipes import Recipe
 
 JobName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,62}$")]
+BECAUSE_OF_ANOTHER = "ended because another node failed"
+"""How the detail of a failed node begins that has no reason of its own."""
+
 JOB_NAME_RULE = "1 to 63 lower-case letters, digits and hyphens, the first no hyphen"
 
 
