@@ -66,7 +66,7 @@ lint: setup ## style, import contracts, shell scripts
 types: setup ## mypy, strict
 	$(BIN)/mypy
 
-check: setup ## exactly what CI runs, with the seconds of each part
+check: ## exactly what CI runs, with the seconds of each part
 	@.ci/check
 
 synth: setup ## synthesise ENVIRONMENT (default environments/demo.yaml) into cdk.out
