@@ -62,6 +62,7 @@ lint: setup ## style, import contracts, shell scripts
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports
+	$(BIN)/shellcheck .ci/run .ci/check .ci/validate training/trainfabric_node/boot/boot.sh
 
 types: setup ## mypy, strict
 	$(BIN)/mypy
