@@ -51,6 +51,8 @@ def test_all_mistakes_in_the_file_are_told_without_a_traceback_and_nothing_is_sy
         f"{bad}:5: fleet.instance_type must be a type with EFA while fleet.efa is on, got m7i.large; "
         "choose a type with EFA (trainfabric catalog lists them) or set fleet.efa: false",
         f"{bad}:9: training.ranks must be a known key, got ranks; did you mean ranks_per_node?",
+        f"{bad}:7: training.ranks_per_node must be given for m7i.large, which has no accelerators, got nothing; "
+        "say how many ranks run on a node",
     ]
     assert not list((tmp_path / "out").glob("*.template.json"))
 
