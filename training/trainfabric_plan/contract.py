@@ -64,9 +64,10 @@ class NodeVariable:
     EFA_DEVICES = "TRAINFABRIC_EFA_DEVICES"
     """Optional: how many EFA devices boot must find; without it boot does not look."""
     RENDEZVOUS_PORT = "TRAINFABRIC_RENDEZVOUS_PORT"
+    CONTROL_PORT = "TRAINFABRIC_CONTROL_PORT"
     STATE_DIRECTORY = "TRAINFABRIC_STATE_DIRECTORY"
-    TRAINER_MARK = "TRAINFABRIC_TRAINER_MARK"
-    """Set by the agent for a trainer and all that it starts, to find them again."""
+    ROOT = "TRAINFABRIC_ROOT"
+    """Optional: a directory that stands for `/` in the user data and in boot.sh; empty on a real node."""
 
 
 class Paths:
@@ -79,9 +80,22 @@ class Paths:
 
 
 RENDEZVOUS_PORT = 29400
-"""TCP port of the torch elastic rendezvous on the coordinator; open inside the EFA security group only."""
+"""TCP port of the rendezvous store on the coordinator; open inside the EFA security group only."""
+
+CONTROL_PORT = 29401
+"""TCP port of the controller on the coordinator; open inside the EFA security group only."""
 
 SYSTEMD_UNIT = "trainfabric-agent.service"
+"""Of every node: the supervisor. The other units of a node are named beside it."""
+
+LAUNCHER_UNIT = "trainfabric-launcher.service"
+"""Of every node: imports the engine once and forks the ranks of every epoch."""
+
+CONTROLLER_UNIT = "trainfabric-controller.service"
+"""Of the coordinator: says which nodes train, and when."""
+
+RENDEZVOUS_UNIT = "trainfabric-rendezvous.service"
+"""Of the coordinator: the store in which the ranks of an epoch find each other."""
 
 # --- in the checkpoint bucket ------------------------------------------------------------------------------------
 
@@ -105,6 +119,16 @@ def checkpoint_prefix(job: str) -> str:
 def run_prefix(job: str, run: int) -> str:
     """What one run (start to stop or end) of a job writes besides checkpoints lies below this key prefix."""
     return f"{job_prefix(job)}runs/{run:04d}/"
+
+
+def epoch_key(job: str, number: int) -> str:
+    """The record of one epoch of a job; created with If-None-Match, so that each number is claimed once."""
+    return f"{job_prefix(job)}epochs/{number:08d}.json"
+
+
+def code_key(asset_key: str) -> str:
+    """Where a job keeps the training asset it was started with, for nodes that come when a deploy has replaced it."""
+    return f"code/{asset_key}"
 
 
 # --- in the data bucket ------------------------------------------------------------------------------------------
@@ -133,7 +157,50 @@ STEPS_FILE = "steps.jsonl"
 """One line per optimizer step: `step` (1-based), `loss`, `grad_norm`, `tokens`, `seconds`."""
 
 EVENTS_FILE = "events.jsonl"
-"""One line per event: `event`, `time` (ISO 8601, UTC), and what belongs to it."""
+"""One line per event: `event` (one of `Event`), `time` (ISO 8601, UTC), and what belongs to it."""
+
+
+class Event(StrEnum):
+    """What happens to a run, as `events.jsonl` tells it. `node` is an instance id wherever it stands."""
+
+    # by the controller
+    NODE_JOINED = "node_joined"
+    """A node is up and warm: `node`, `address`, `role`."""
+    NODE_LOST = "node_lost"
+    """A member has gone silent or has left: `node`, `detail`."""
+    NODE_REFUSED = "node_refused"
+    """A node came up with other code or another image than the job's: `node`, `detail`."""
+    NODE_REPLACED = "node_replaced"
+    """A node was given back by its id so that the fleet launches another: `node`, `detail`."""
+    SPOT_NOTICE = "spot_notice"
+    """EC2 takes a node back: `node`, `detail` with action and time."""
+    REBALANCE = "rebalance"
+    """EC2 says that a node is likelier to be taken back: `node`."""
+    DRAIN = "drain"
+    """All ranks are asked to save and to leave: `epoch`, `at` (now or checkpoint), `detail`."""
+    EPOCH = "epoch"
+    """A membership is claimed and trains: `epoch`, `nodes`, `layout`, `ranks`, `detail` (why)."""
+    EPOCH_ENDED = "epoch_ended"
+    """Its ranks are gone: `epoch`, `state` (resume, failed or done), `detail`."""
+    RANK_STALLED = "rank_stalled"
+    """A rank has stopped moving: `epoch`, `node`, `rank`, `detail`, `stack`."""
+    WAIT = "wait"
+    """Too few nodes: `detail`, `until` (ISO 8601, or null)."""
+    CONTROLLER = "controller"
+    """A controller has taken the run over, the first or a later one: `node`."""
+    RELEASE = "release"
+    """The fleet is given back: `detail`."""
+    # by rank 0 of an epoch
+    START = "start"
+    """Training begins: `recipe`, `layout`, `ranks`, `device`, `engine`."""
+    RESUME = "resume"
+    """From a committed checkpoint: `step`, `checkpoint`."""
+    COMMIT = "commit"
+    """A checkpoint is committed: `step`, `checkpoint`, `seconds`, `bytes`."""
+    STOP = "stop"
+    """All ranks left at the same step, with a committed checkpoint: `step`."""
+    DONE = "done"
+    """The last step is committed: `step`."""
 
 PROGRESS_MARK = "trainer: "
 """How the lines begin that rank 0 of the trainer prints about its progress, to tell them from errors in a log."""
@@ -151,6 +218,9 @@ class ExitStatus:
     """Exit statuses of the trainer and of the commands."""
 
     DONE = 0
-    """Finished, or stopped at a step boundary with a committed checkpoint; `RESULT_FILE` says which."""
+    """Finished."""
     FAILED = 1
     USER_ERROR = 2
+    """Something in the input is wrong; the message says what. Trying again cannot help."""
+    RESUME = 75
+    """Asked to leave: all ranks stopped at the same step with a committed checkpoint, to go on with `--resume`."""

@@ -21,6 +21,8 @@ class LogEntry(Strict):
     nonce: str
     time: str
     step: int = 0
+    epoch: int = 0
+    """Of a claim: number of the epoch whose ranks may commit; 0 for a run that numbers none."""
     manifest_key: str = ""
     manifest_sha256: str = ""
 

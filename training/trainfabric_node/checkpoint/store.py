@@ -55,9 +55,22 @@ class CheckpointStore:
         there = ", ".join(str(entry.step) for entry in commits) or "none"
         raise NotFound(f"{self.uri}: step must be a committed one, got {step}; committed steps: {there}")
 
-    def claim(self, nonce: str) -> None:
-        """Makes the run of this nonce the only one that can commit."""
-        self._append(lambda number: LogEntry(number=number, event="claim", nonce=nonce, time=_now()))
+    def claim(self, nonce: str, epoch: int = 0) -> None:
+        """Makes the run of this nonce the only one that can commit.
+
+        Args:
+            nonce: Name of the run, or of the epoch.
+            epoch: Number of the epoch; 0 for a run that numbers none.
+
+        Raises:
+            Refused: If a later epoch has claimed the job.
+        """
+
+        def entry(number: int) -> LogEntry:
+            self._refuse_late(epoch)
+            return LogEntry(number=number, event="claim", nonce=nonce, time=_now(), epoch=epoch)
+
+        self._append(entry)
 
     def writer(self, step: int, nonce: str, rank: int) -> PartWriter:
         """Writes the parts of one rank for a step that is not committed yet."""
@@ -120,6 +133,14 @@ class CheckpointStore:
             made = entry(len(self._log.entries()) + 1)
             if self._log.append(made):
                 return made
+
+    def _refuse_late(self, epoch: int) -> None:
+        newest = max((entry.epoch for entry in self._log.entries()), default=0)
+        if epoch and epoch <= newest:
+            raise Refused(
+                f"{self.uri}: epoch must be later than the last one that was claimed, got {epoch} after {newest}; "
+                "another controller goes on"
+            )
 
     def _refuse_stale(self, nonce: str) -> None:
         owner = next((entry.nonce for entry in reversed(self._log.entries()) if entry.event == "claim"), None)

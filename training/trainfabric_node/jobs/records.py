@@ -11,6 +11,7 @@ from pydantic import AwareDatetime, BaseModel, Field
 from trainfabric_plan.contract import Role
 from trainfabric_plan.model import Strict
 from trainfabric_plan.planning import Plan
+from trainfabric_plan.policy import FaultTolerance
 from trainfabric_plan.recipes import Recipe
 
 JobName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,62}$")]
@@ -24,6 +25,22 @@ def now() -> datetime:
     """The time, in UTC, to the millisecond."""
     time = datetime.now(UTC)
     return time.replace(microsecond=time.microsecond // 1000 * 1000)
+
+
+class GroupPins(Strict):
+    """What all nodes of one Auto Scaling group are launched with while a job runs, whatever is deployed meanwhile."""
+
+    launch_template_id: str
+    launch_template_version: str
+    image_id: str
+
+
+class JobPins(Strict):
+    """What a run was started with. Replacements use it, and nodes with anything else are not taken in."""
+
+    groups: dict[Role, GroupPins]
+    asset_key: str
+    """Key of the training asset; also below `contract.code_key`, which outlives a deploy."""
 
 
 class JobSpec(Strict):
@@ -41,6 +58,11 @@ class JobSpec(Strict):
     """Address of the corpus, without suffix."""
     recipe: Recipe
     plan: Plan
+    policy: FaultTolerance = FaultTolerance()
+    spares: Annotated[int, Field(ge=0)] = 0
+    """Nodes beyond the plan's that are up and warm."""
+    pins: JobPins | None = None
+    """`None` for a fleet without launch templates of ours."""
     created: AwareDatetime
     nonce: str
     """Tells two starts apart that race for the environment."""
@@ -77,11 +99,16 @@ class NodeStatus(Strict):
     updated: AwareDatetime
 
 
-class Rendezvous(Strict):
-    """Where the nodes of a run meet."""
+class ControllerAddress(Strict):
+    """Where the controller of a run listens, and the rendezvous store beside it."""
 
     host: str
     port: Annotated[int, Field(ge=1, le=65535)]
+    rendezvous_port: Annotated[int, Field(ge=1, le=65535)]
+    incarnation: str
+    """A controller that reads another's here is not the run's any more."""
+    instance_id: str
+    announced: AwareDatetime
 
 
 StopReason = Literal["asked", "interrupted", "failed"]
