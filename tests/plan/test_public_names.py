@@ -40,7 +40,8 @@ def public(module: ModuleType) -> set[str]:
         ),
         ("layout", "Layout LayoutProblem accumulation layout_problems"),
         ("model", "Strict"),
-        ("planning", "CostPerHour MemoryPerRank Plan cost_per_hour make_plan memory_per_rank"),
+        ("policy", "FaultTolerance"),
+        ("planning", "CostPerHour MemoryPerRank Plan cost_per_hour make_plan memory_per_rank shrunk_plan"),
         ("recipes", "RECIPES ModelShape Recipe recipe"),
     ],
 )
@@ -58,7 +59,9 @@ def test_names_that_deployed_environments_carry_never_change() -> None:
     assert contract.DATA_PREFIX == "data/"
     assert (contract.Tag.ENVIRONMENT, contract.Tag.ROLE) == ("trainfabric:environment", "trainfabric:role")
     assert [str(role) for role in contract.Role] == ["coordinator", "worker"]
-    assert contract.RENDEZVOUS_PORT == 29400
+    assert contract.epoch_key("gpt", 7) == "jobs/gpt/epochs/00000007.json"
+    assert contract.code_key("0f8e.zip") == "code/0f8e.zip"
+    assert (contract.RENDEZVOUS_PORT, contract.CONTROL_PORT) == (29400, 29401)
     assert contract.METRIC_NAMESPACE == "Trainfabric"
 
 

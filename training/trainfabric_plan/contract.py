@@ -202,6 +202,7 @@ class Event(StrEnum):
     DONE = "done"
     """The last step is committed: `step`."""
 
+
 PROGRESS_MARK = "trainer: "
 """How the lines begin that rank 0 of the trainer prints about its progress, to tell them from errors in a log."""
 

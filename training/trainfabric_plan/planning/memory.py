@@ -18,7 +18,7 @@ room for them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from trainfabric_plan.layout import Layout, accumulation
 from trainfabric_plan.recipes import ModelShape, Recipe
@@ -47,6 +47,10 @@ class MemoryPerRank:
     def total(self) -> int:
         """All parts together, in bytes."""
         return self.weights + self.gradients + self.optimizer + self.activations + self.logits
+
+    def by_part(self) -> dict[str, int]:
+        """The parts by name, and their `total`."""
+        return {**asdict(self), "total": self.total}
 
 
 def memory_per_rank(recipe: Recipe, layout: Layout) -> MemoryPerRank:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Any
 
 from trainfabric_plan.catalog import instance_type
 from trainfabric_plan.environment.types import Environment
@@ -75,7 +74,7 @@ def make_plan(environment: Environment) -> Plan:
         micro_batch=chosen_recipe.micro_batch,
         accumulation=accumulation(chosen_recipe, layout.data),
         global_batch=chosen_recipe.global_batch,
-        memory_bytes={**_bytes(memory), "total": memory.total},
+        memory_bytes=memory.by_part(),
         accelerator_memory_bytes=memory_limit,
         usd_per_hour=cost.usd_per_hour,
         usd_per_hour_at_least=cost.at_least_usd_per_hour,
@@ -94,10 +93,6 @@ def _check(environment: Environment, layout: Layout, chosen: Recipe, ranks: int)
 
 def _fits(total: int, accelerator_memory: int | None) -> bool | None:
     return None if accelerator_memory is None else total <= accelerator_memory * USABLE_SHARE
-
-
-def _bytes(memory: Any) -> dict[str, int]:
-    return {name: int(value) for name, value in asdict(memory).items()}
 
 
 def _smallest_model_parallel(
