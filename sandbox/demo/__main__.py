@@ -89,6 +89,9 @@ def _finish(console: Console) -> int:
         raise DemoFailed(
             f"max_loss_difference must be at most {LARGEST_LOSS_DIFFERENCE}, got {report['max_loss_difference']}"
         )
+    if report["interruptions"] != 1 or report["steps_lost"]:
+        got = f"{report['interruptions']} with {report['steps_lost']}"
+        raise DemoFailed(f"one interruption must lose no step, got {got}: {json.dumps(report['epochs'], indent=2)}")
     if report["loss_last"] >= report["loss_first"]:
         raise DemoFailed(f"loss must fall, got {report['loss_first']} at first and {report['loss_last']} at last")
     return 0
@@ -107,7 +110,8 @@ def _print(report: dict[str, Any], console: Console) -> None:
         "a node's interfaces": f"{len(interfaces)}, {efa} of them EFA ({report['instance_type']})",
         "layout": f"{layout_words(report['layout'])} = {report['ranks']} ranks on {report['nodes']} nodes",
         "loss": f"{report['loss_first']:.4f} → {report['loss_last']:.4f} in {report['steps']} steps",
-        "stopped, resumed": f"after step {report['stopped_after_step']}, after step {report['resumed_after_step']}",
+        "interruptions": f"{report['interruptions']}, {report['steps_lost']} steps lost, next step after "
+        f"{report['resume_seconds']:.1f} s",
         "against one process": f"largest |Δ loss| {report['max_loss_difference']:.2e}",
         "checkpoints": f"{report['checkpoints']} in {report['checkpoints_uri']}",
         "real counterpart": "no confirmed price" if usd is None else f"${usd:,.2f} per hour ({fleet}, list prices)",

@@ -40,6 +40,8 @@ def page(report: dict[str, Any], files: DemoFiles, loss_svg: str) -> str:
         (str(report["steps"]), f"steps, {report['tokens']:,} tokens"),
         (f"{report['loss_first']:.2f} → {report['loss_last']:.2f}", "loss, first and last step"),
         (f"{report['max_loss_difference']:.1e}", "largest |Δ loss| against one process"),
+        (f"{report['steps_lost']} steps", f"lost in {report['interruptions']} interruption(s)"),
+        (f"{report['resume_seconds']:.1f} s", "from the last step before to the next"),
         (f"{len(report['stacks'])} stacks", f"{sum(report['resources'].values())} resources deployed"),
         (
             "not known" if usd is None else f"${usd:,.2f}/h",
@@ -58,6 +60,14 @@ def page(report: dict[str, Any], files: DemoFiles, loss_svg: str) -> str:
             "<h2>Training</h2>",
             _training(report),
             loss_svg[loss_svg.index("<svg") :],
+            "<h2>Through the interruption</h2>",
+            _table(
+                ("epoch", "ended after step", "ranks", "steps lost", "seconds to the next step", "then"),
+                _epochs(report),
+            ),
+            "<details><summary>everything that happened</summary>",
+            _table(("time", "event", "what"), _events(files)),
+            "</details>",
             "<h2>What was deployed</h2>",
             f"<p class='note'>{escape(report['what_a_green_deploy_means'])}</p>",
             _table(("stack", "resource", "type", "in the embedded AWS"), _resources(files)),
@@ -75,10 +85,23 @@ def _training(report: dict[str, Any]) -> str:
     corpus = report["corpus"]
     return (
         f"<p>A GPT trained on {corpus['tokens']:,} tokens from {corpus['documents']:,} files of the Python standard "
-        f"library, read from the data bucket. The job stopped after step {report['stopped_after_step']}, started again "
-        f"from that committed checkpoint and finished; {report['checkpoints']} checkpoints lie under "
-        f"<code>{escape(report['checkpoints_uri'])}</code>.</p>"
+        f"library, read from the data bucket. EC2 took a spot node back in the middle: all ranks saved the same step, "
+        f"and training went on without it {report['resume_seconds']:.1f} s later, with {report['steps_lost']} steps "
+        f"lost. {report['checkpoints']} checkpoints lie under <code>{escape(report['checkpoints_uri'])}</code>.</p>"
     )
+
+
+def _epochs(report: dict[str, Any]) -> Iterable[tuple[str, ...]]:
+    for e in report["epochs"]:
+        ranks = f"{e['ranks_before']} → {e['ranks_after']}"
+        numbers = (str(e["epoch"]), str(e["ended_after_step"]), ranks, str(e["steps_lost"]))
+        yield *numbers, f"{e['seconds_to_the_next_step']:.1f}", e["why"]
+
+
+def _events(files: DemoFiles) -> Iterable[tuple[str, ...]]:
+    for event in files.events:
+        rest = {name: value for name, value in event.items() if name not in ("time", "event")}
+        yield event["time"][11:23], event["event"], ", ".join(f"{name} {value}" for name, value in rest.items())
 
 
 def _resources(files: DemoFiles) -> Iterable[tuple[str, ...]]:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import matplotlib
 
+from sandbox.demo.interruptions import Change, changes
 from sandbox.demo.report import DemoFiles
 
-_OURS, _REFERENCE, _MARK = "#0b6e99", "#e07a1f", "#7a7a7a"
+_OURS, _REFERENCE, _MARK, _TAKEN, _GIVEN = "#0b6e99", "#e07a1f", "#7a7a7a", "#b3261e", "#2e7d32"
 
 
 def plot_losses(files: DemoFiles, directory: Path, layout: str) -> None:
-    """Write `loss.svg` and `loss.png`: both losses, their difference below, checkpoints and the stop marked."""
+    """Write `loss.svg` and `loss.png`: both losses, their difference below, checkpoints and changes of epoch marked."""
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
@@ -33,10 +35,8 @@ def plot_losses(files: DemoFiles, directory: Path, layout: str) -> None:
     for event in files.events:
         if event["event"] == "commit":
             top.axvline(event["step"], color=_MARK, linewidth=0.6, linestyle=":")
-        if event["event"] == "stop":
-            top.axvline(event["step"], color=_MARK, linewidth=1.4)
-            words = f"stopped after step {event['step']},\nresumed from its checkpoint  "
-            top.annotate(words, (event["step"], min(ours)), color=_MARK, va="bottom", ha="right", fontsize=9)
+    for number, change in enumerate(changes(files.epoch_steps, files.events)):
+        _mark(top, change, max(ours) - (0.12 + 0.2 * number) * (max(ours) - min(ours)))
     top.plot([], [], color=_MARK, linewidth=0.8, linestyle=":", label="checkpoint committed")
     top.legend(frameon=False, loc="upper right")
     for axes in (top, bottom):
@@ -44,3 +44,13 @@ def plot_losses(files: DemoFiles, directory: Path, layout: str) -> None:
     figure.savefig(directory / "loss.svg", metadata={"Date": None})
     figure.savefig(directory / "loss.png", dpi=140)
     pyplot.close(figure)
+
+
+def _mark(axes: Any, change: Change, height: float) -> None:
+    """A line between two epochs, with what happened and what it cost."""
+    colour = _GIVEN if change.planned else _TAKEN
+    what = "node taken in" if change.planned else "node taken away"
+    axes.axvline(change.after_step, color=colour, linewidth=1.4)
+    words = f" {what} after step {change.after_step}: {change.ranks[0]} → {change.ranks[1]} ranks,\n"
+    cost = f" {change.steps_lost} steps lost, next step after {change.seconds:.1f} s"
+    axes.annotate(words + cost, (change.after_step, height), color=colour, va="top", ha="left", fontsize=9)

@@ -11,12 +11,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from sandbox.demo.interruptions import changes, steps_trained_twice
 from trainfabric_plan.contract import EVENTS_FILE, STEPS_FILE
 from trainfabric_plan.environment.file import read_environment
 from trainfabric_plan.planning.cost import cost_per_hour
 from trainfabric_plan.planning.planner import make_plan
 
 REFERENCE_STEPS_FILE = "reference_steps.jsonl"
+EPOCH_STEPS_FILE = "epoch_steps.jsonl"
+"""Lines of `steps.jsonl` of every epoch, also those that a later one has replaced, each with its `epoch`."""
 DEPLOYMENT_FILE = "deployment.json"
 SECONDS_FILE = "seconds.json"
 CORPUS_FILE = "corpus.json"
@@ -37,6 +40,7 @@ class DemoFiles:
 
     Attributes:
         steps: Lines of `steps.jsonl`, one per optimizer step, by step.
+        epoch_steps: Lines of `epoch_steps.jsonl`, by epoch.
         reference: Lines of `reference_steps.jsonl`, of the one-process run.
         events: Lines of `events.jsonl` in order.
         deployment: What boto3 found after the deploy.
@@ -45,6 +49,7 @@ class DemoFiles:
     """
 
     steps: list[dict[str, Any]]
+    epoch_steps: list[dict[str, Any]]
     reference: list[dict[str, Any]]
     events: list[dict[str, Any]]
     deployment: dict[str, Any]
@@ -56,6 +61,7 @@ def read_demo(directory: Path) -> DemoFiles:
     """Read the files of a finished demo back from its directory."""
     return DemoFiles(
         steps=_lines(directory / STEPS_FILE),
+        epoch_steps=_lines(directory / EPOCH_STEPS_FILE),
         reference=_lines(directory / REFERENCE_STEPS_FILE),
         events=_lines(directory / EVENTS_FILE),
         deployment=json.loads((directory / DEPLOYMENT_FILE).read_text()),
@@ -94,14 +100,37 @@ def make_report(files: DemoFiles, environment_file: Path) -> dict[str, Any]:
         "loss_last": losses[-1],
         "tokens": sum(step["tokens"] for step in files.steps),
         "max_loss_difference": loss_difference(files.steps, files.reference),
-        "stopped_after_step": next((e["step"] for e in files.events if e["event"] == "stop"), None),
-        "resumed_after_step": next((e["step"] for e in files.events if e["event"] == "resume"), None),
+        **interruptions(files),
         "checkpoints": sum(e["event"] == "commit" for e in files.events),
         "checkpoint_uri": next((e["checkpoint"] for e in reversed(files.events) if e["event"] == "commit"), None),
         "checkpoints_uri": files.deployment["checkpoints_uri"],
         "seconds": {name: round(value, 1) for name, value in [*files.seconds.items(), ("total", total)]},
         "usd_per_hour_of_the_real_environment": cost.usd_per_hour,
         "cost_items": [{"item": i.item, "usd_per_hour": i.usd_per_hour, "basis": i.basis} for i in cost.items],
+    }
+
+
+def interruptions(files: DemoFiles) -> dict[str, Any]:
+    """What nodes that went and came did to the run; `resume_seconds` is the longest pause for one that went."""
+    found = changes(files.epoch_steps, files.events)
+    unplanned = [change for change in found if not change.planned]
+    return {
+        "interruptions": len(unplanned),
+        "steps_lost": steps_trained_twice(files.epoch_steps),
+        "resume_seconds": round(max((change.seconds for change in unplanned), default=0.0), 2),
+        "epochs": [
+            {
+                "epoch": change.epoch,
+                "ended_after_step": change.after_step,
+                "planned": change.planned,
+                "steps_lost": change.steps_lost,
+                "seconds_to_the_next_step": round(change.seconds, 2),
+                "ranks_before": change.ranks[0],
+                "ranks_after": change.ranks[1],
+                "why": change.why,
+            }
+            for change in found
+        ],
     }
 
 

@@ -17,7 +17,8 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def _step(step: int, loss: float) -> dict[str, Any]:
-    return {"step": step, "loss": loss, "grad_norm": 1.0, "tokens": 2048, "seconds": 0.4}
+    time = f"2026-11-30T10:00:{step * 2:02d}.500+00:00"
+    return {"step": step, "loss": loss, "grad_norm": 1.0, "tokens": 2048, "seconds": 0.4, "time": time}
 
 
 STEPS = [_step(1, 8.0), _step(2, 7.5), _step(3, 7.0)]
@@ -26,11 +27,14 @@ REFERENCE = [_step(1, 8.0), _step(2, 7.5000004), _step(3, 6.9999997)]
 
 @pytest.fixture
 def finished_demo(tmp_path: Path) -> Path:
-    """A directory as a demo of three steps, stopped after the second, leaves it."""
+    """A directory as a demo of three steps, one of whose nodes was taken away after the second, leaves it."""
+    at = "2026-11-30T10:00:00.000+00:00"
     events = [
-        {"event": "commit", "step": 2, "checkpoint": "s3://bucket/2/"},
-        {"event": "stop", "step": 2},
-        {"event": "resume", "step": 2},
+        {"time": at, "event": "epoch", "epoch": 1, "ranks": 8, "detail": "all 4 nodes are up"},
+        {"time": at, "event": "drain", "epoch": 1, "at": "now", "detail": "i-1 goes"},
+        {"time": at, "event": "commit", "step": 2, "checkpoint": "s3://bucket/2/"},
+        {"time": at, "event": "epoch", "epoch": 2, "ranks": 4, "detail": "i-1 has left"},
+        {"time": at, "event": "resume", "step": 2},
     ]
     resources = [
         {"stack": "demo-network", "logical_id": "Vpc", "type": "AWS::EC2::VPC", "physical_id": "vpc-1", "kind": "real"},
@@ -46,7 +50,9 @@ def finished_demo(tmp_path: Path) -> Path:
         ],
         "checkpoints_uri": "s3://bucket/jobs/demo/checkpoints/",
     }
-    for name, lines in (("steps", STEPS), ("reference_steps", REFERENCE), ("events", events)):
+    epochs = [{"epoch": 1, **STEPS[0]}, {"epoch": 1, **STEPS[1]}, {"epoch": 2, **STEPS[2]}]
+    files = {"steps": STEPS, "epoch_steps": epochs, "reference_steps": REFERENCE, "events": events}
+    for name, lines in files.items():
         (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     (tmp_path / "deployment.json").write_text(json.dumps(deployment))
     (tmp_path / "seconds.json").write_text(json.dumps({"synth": 4.04, "train": 60.0}))
@@ -62,7 +68,20 @@ def test_the_report_says_what_the_files_say(finished_demo: Path) -> None:
     assert report["resources_checked_records"] == ["AWS::X::Y"]
     assert (report["steps"], report["loss_first"], report["loss_last"]) == (3, 8.0, 7.0)
     assert report["max_loss_difference"] == pytest.approx(4e-7, rel=1e-6)
-    assert (report["stopped_after_step"], report["resumed_after_step"], report["checkpoints"]) == (2, 2, 1)
+    assert (report["interruptions"], report["steps_lost"], report["resume_seconds"]) == (1, 0, 2.0)
+    assert report["epochs"] == [
+        {
+            "epoch": 1,
+            "ended_after_step": 2,
+            "planned": False,
+            "steps_lost": 0,
+            "seconds_to_the_next_step": 2.0,
+            "ranks_before": 8,
+            "ranks_after": 4,
+            "why": "i-1 has left",
+        }
+    ]
+    assert report["checkpoints"] == 1
     assert report["checkpoint_uri"] == "s3://bucket/2/"
     assert report["layout"] == {"data": 2, "pipeline": 2, "tensor": 2}
     assert report["ranks"] == 8
