@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
+from pydantic import Field
+
+from trainfabric_plan.contract import Role
 from trainfabric_plan.model import Strict
 
 
@@ -21,3 +26,14 @@ class DeployedEnvironment(Strict):
     worker_group: str | None
     nodes: int
     ranks_per_node: int
+    spares: Annotated[int, Field(ge=0)] = 0
+    """Workers that the worker group admits beyond `nodes`."""
+    launch_templates: dict[Role, str] = {}
+    """Ids of the launch templates of the groups."""
+    asset_bucket: str = ""
+    """Where the training asset lies that the launch templates name; the next deploy may replace it."""
+    asset_key: str = ""
+
+    def group(self, role: Role) -> str | None:
+        """The Auto Scaling group of a role."""
+        return self.coordinator_group if role is Role.COORDINATOR else self.worker_group

@@ -7,7 +7,7 @@ import time
 import uuid
 
 from trainfabric_node.jobs.fleet import Fleet, read_deployed
-from trainfabric_node.jobs.ledger import JobLedger, RunRecords
+from trainfabric_node.jobs.ledger import JobLedger
 from trainfabric_node.jobs.records import (
     JOB_NAME_RULE,
     JobSpec,
@@ -17,6 +17,7 @@ from trainfabric_node.jobs.records import (
     StopRequest,
     now,
 )
+from trainfabric_node.jobs.run_records import RunRecords
 from trainfabric_node.jobs.status import JobStatus, job_status, no_job
 from trainfabric_node.store import ObjectMissing, open_store
 from trainfabric_plan.contract import Role
@@ -155,10 +156,16 @@ class JobControl:
         if force:
             self._conclude(spec, Outcome(state="stopped", detail="nodes released by force", ended=now()))
         elif _is_abandoned(records.nodes()):
-            self._conclude(spec, records.how_it_ended(records.nodes()))
+            self._conclude(
+                spec,
+                Outcome(state="stopped", detail="before training began, asked by trainfabric job stop", ended=now()),
+            )
         elif wait_s > 0:
             self._wait(records, wait_s)
-            self._conclude(spec, records.how_it_ended(records.nodes()))
+            self._conclude(
+                spec,
+                Outcome(state="stopped", detail="before training began, asked by trainfabric job stop", ended=now()),
+            )
         return job_status(self._ledger, spec)
 
     def _check(self, job: str, recipe: Recipe, plan: Plan) -> None:
@@ -221,7 +228,7 @@ class JobControl:
         )
 
     def _conclude(self, spec: JobSpec, outcome: Outcome) -> None:
-        self._fleet.scale_down()
+        self._fleet.release()
         self._ledger.run(spec.job, spec.run).conclude(outcome)
         self._ledger.release(spec)
 

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
 from botocore.exceptions import ClientError
 from pydantic import ValidationError
 
 from trainfabric_node.jobs.aws import aws_client, aws_errors, error_code
-from trainfabric_plan.contract import environment_parameter
+from trainfabric_plan.contract import Role, environment_parameter
 from trainfabric_plan.deployed import DeployedEnvironment
-from trainfabric_plan.errors import NotFound, TrainfabricError, mistake
+from trainfabric_plan.errors import NotFound, TrainfabricError, Unreachable, mistake
+
+IN_SERVICE = "InService"
+_MOST_PROTECTED = 50
+"""Instances in one request (Amazon EC2 Auto Scaling API reference, SetInstanceProtection)."""
 
 
 def read_deployed(environment: str, region: str | None) -> DeployedEnvironment:
@@ -41,51 +47,137 @@ def read_deployed(environment: str, region: str | None) -> DeployedEnvironment:
         raise mistake(where, name, "as this version writes it", got, "deploy the environment again") from None
 
 
+@dataclass(frozen=True, kw_only=True)
+class Member:
+    """A node as its Auto Scaling group has it."""
+
+    instance_id: str
+    role: Role
+    life_cycle_state: str
+    """AWS's word: `Pending`, `InService`, `Terminating` and others."""
+    launch_template_version: str | None
+    """What it was launched with; `None` in a group without a launch template."""
+    protected: bool
+    """From scale-in."""
+
+    @property
+    def leaving(self) -> bool:
+        """Whether it is going, or gone."""
+        return self.life_cycle_state.startswith(("Terminat", "Detach"))
+
+
 class Fleet:
-    """The two Auto Scaling groups of an environment."""
+    """The two Auto Scaling groups of an environment.
+
+    All methods raise `NotFound` if a group does not exist, and `Unreachable` if AWS does not answer or refuses.
+    """
 
     def __init__(self, deployed: DeployedEnvironment) -> None:
         self._deployed = deployed
         self._where = f"environment {deployed.name}"
         self._client: Any = aws_client("autoscaling", deployed.region, self._where)
 
-    def scale_up(self, nodes: int) -> None:
+    def scale_up(self, nodes: int, spares: int = 0) -> None:
         """Asks for one coordinator and the workers beside it; after an error, no node is asked for any more.
 
+        Args:
+            nodes: How many nodes train.
+            spares: Workers beyond them.
+
         Raises:
-            InvalidInput: If the fleet has no workers and more than one node is asked for.
-            NotFound: If a group does not exist.
-            Unreachable: If AWS does not answer or refuses.
+            InvalidInput: If the fleet has no workers and any is asked for.
         """
         workers = self._deployed.worker_group
-        if nodes > 1 and workers is None:
+        if nodes + spares > 1 and workers is None:
             rule = "1 for a fleet without workers"
-            raise mistake(self._where, "nodes", rule, nodes, "deploy the environment with more nodes")
+            raise mistake(self._where, "nodes", rule, nodes + spares, "deploy the environment with more nodes")
         try:
             self._resize(self._deployed.coordinator_group, 1)
             if workers is not None:
-                self._resize(workers, nodes - 1)
+                self._resize(workers, nodes - 1 + spares)
         except TrainfabricError:
             with contextlib.suppress(TrainfabricError):
-                self.scale_down()
+                self.release()
             raise
 
-    def scale_down(self) -> None:
-        """Asks for no node any more in either group, workers first; raises as `scale_up` does, when both are tried."""
-        groups = [self._deployed.worker_group, self._deployed.coordinator_group]
-        errors = [error for group in groups if group and (error := self._empty(group))]
+    def members(self) -> list[Member]:
+        """The nodes that the groups have now, coordinator first; those on their way in and out as well."""
+        return [member for role in Role for member in self._of(role)]
+
+    def protect(self, instance_ids: Iterable[str]) -> None:
+        """Keeps members from being chosen when a group shrinks; those that are not in service are left out."""
+        wanted = set(instance_ids)
+        self._set_protection([one for one in self.members() if one.instance_id in wanted and not one.protected], True)
+
+    def replace(self, instance_id: str) -> bool:
+        """Terminates a member by its id, so that its group launches another; `False` if it is gone already."""
+        return self._terminate(instance_id, decrement=False)
+
+    def release(self) -> None:
+        """Asks for no node any more in either group, workers first; raises what it met when both are tried."""
+        errors = [error for role in (Role.WORKER, Role.COORDINATOR) if (error := self._released(role))]
         if errors:
             raise errors[0]
 
-    def _empty(self, group: str) -> TrainfabricError | None:
+    def _released(self, role: Role) -> TrainfabricError | None:
+        group = self._deployed.group(role)
+        if group is None:
+            return None
         try:
+            self._unprotect(role)
             self._resize(group, 0)
+            for kept in self._of(role):
+                if kept.protected and not kept.leaving:  # protected by somebody between the two requests
+                    self._terminate(kept.instance_id, decrement=True)
         except TrainfabricError as error:
             return error
         return None
 
+    def _unprotect(self, role: Role) -> None:
+        """As far as possible: a node that cannot be unprotected is terminated by its id."""
+        with contextlib.suppress(Unreachable):
+            self._set_protection([one for one in self._of(role) if one.protected], False)
+
+    def _of(self, role: Role) -> list[Member]:
+        group = self._deployed.group(role)
+        if group is None:
+            return []
+        with self._asking():
+            found = self._client.describe_auto_scaling_groups(AutoScalingGroupNames=[group])["AutoScalingGroups"]
+        if not found:
+            raise self._missing(group)
+        return [_member(instance, role) for instance in found[0]["Instances"]]
+
+    def _set_protection(self, members: Iterable[Member], protected: bool) -> None:
+        by_role: dict[Role, list[str]] = {}
+        for member in members:
+            if member.life_cycle_state == IN_SERVICE:  # AWS refuses the whole request for any other
+                by_role.setdefault(member.role, []).append(member.instance_id)
+        for role, ids in by_role.items():
+            for start in range(0, len(ids), _MOST_PROTECTED):
+                with self._asking():
+                    self._client.set_instance_protection(
+                        AutoScalingGroupName=self._deployed.group(role),
+                        InstanceIds=ids[start : start + _MOST_PROTECTED],
+                        ProtectedFromScaleIn=protected,
+                    )
+
+    def _terminate(self, instance_id: str, *, decrement: bool) -> bool:
+        if all(one.leaving for one in self.members() if one.instance_id == instance_id):
+            return False
+        with self._asking():
+            try:
+                self._client.terminate_instance_in_auto_scaling_group(
+                    InstanceId=instance_id, ShouldDecrementDesiredCapacity=decrement
+                )
+            except ClientError as error:
+                if error_code(error) != "ValidationError" or "not found" not in str(error):
+                    raise
+                return False  # it went between the two requests
+        return True
+
     def _resize(self, group: str, nodes: int) -> None:
-        with aws_errors(self._where, "autoscaling"):
+        with self._asking():
             try:
                 # a cooldown would refuse a stop that follows a start; nodes may only set this, so MaxSize bounds it
                 self._client.set_desired_capacity(
@@ -94,7 +186,22 @@ class Fleet:
             except ClientError as error:
                 if error_code(error) != "ValidationError" or "not found" not in str(error):
                     raise
-                remedy = "deploy the environment again"
-                raise NotFound(
-                    f"{self._where}: Auto Scaling group must be an existing one, got {group}; {remedy}"
-                ) from None
+                raise self._missing(group) from None
+
+    def _missing(self, group: str) -> NotFound:
+        remedy = "deploy the environment again"
+        return NotFound(f"{self._where}: Auto Scaling group must be an existing one, got {group}; {remedy}")
+
+    def _asking(self) -> contextlib.AbstractContextManager[None]:
+        return aws_errors(self._where, "autoscaling")
+
+
+def _member(instance: dict[str, Any], role: Role) -> Member:
+    template = instance.get("LaunchTemplate") or {}
+    return Member(
+        instance_id=instance["InstanceId"],
+        role=role,
+        life_cycle_state=instance["LifecycleState"],
+        launch_template_version=str(template["Version"]) if template.get("Version") else None,
+        protected=instance["ProtectedFromScaleIn"],
+    )

@@ -1,43 +1,16 @@
-"""Who runs, what was asked and what was said: the records of all jobs of an environment in its checkpoint bucket."""
+"""Which job runs, and which there have been: the records of an environment in its checkpoint bucket."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
-from datetime import datetime
-from typing import Any, TypeVar
-
-from pydantic import BaseModel, ValidationError
+from typing import Any
 
 from trainfabric_node.checkpoint import CheckpointStore
 from trainfabric_node.jobs.prefixed import PrefixedStore
-from trainfabric_node.jobs.records import (
-    BECAUSE_OF_ANOTHER,
-    JobSpec,
-    NodeState,
-    NodeStatus,
-    Outcome,
-    Rendezvous,
-    RunPointer,
-    StopRequest,
-    TrainerResult,
-    now,
-)
-from trainfabric_node.store import ObjectMissing, Store
-from trainfabric_plan.contract import (
-    CURRENT_JOB_KEY,
-    EVENTS_FILE,
-    LAST_JOB_KEY,
-    OUTCOME_FILE,
-    RESULT_FILE,
-    STEPS_FILE,
-    checkpoint_prefix,
-    job_prefix,
-    run_prefix,
-)
-from trainfabric_plan.errors import NotFound, Refused, mistake
-
-Record = TypeVar("Record", bound=BaseModel)
+from trainfabric_node.jobs.records import JobSpec, RunPointer
+from trainfabric_node.jobs.run_records import RunRecords, read_record, replaced
+from trainfabric_node.store import Store
+from trainfabric_plan.contract import CURRENT_JOB_KEY, LAST_JOB_KEY, checkpoint_prefix, job_prefix
+from trainfabric_plan.errors import NotFound, Refused
 
 
 class JobLedger:
@@ -45,6 +18,11 @@ class JobLedger:
 
     def __init__(self, store: Store) -> None:
         self._store = store
+
+    @property
+    def store(self) -> Store:
+        """The checkpoint bucket."""
+        return self._store
 
     def claim(self, spec: JobSpec) -> None:
         """Makes this run the one of its environment, and the job's newest.
@@ -76,11 +54,11 @@ class JobLedger:
 
     def current(self) -> JobSpec | None:
         """The run that holds the environment."""
-        return _read(self._store, CURRENT_JOB_KEY, JobSpec)
+        return read_record(self._store, CURRENT_JOB_KEY, JobSpec)
 
     def newest(self) -> JobSpec | None:
         """The run that holds the environment, or the last one that did."""
-        pointer = _read(self._store, LAST_JOB_KEY, RunPointer)
+        pointer = read_record(self._store, LAST_JOB_KEY, RunPointer)
         return self.current() or (self.job(pointer.job) if pointer else None)
 
     def job(self, job: str) -> JobSpec:
@@ -89,7 +67,7 @@ class JobLedger:
         Raises:
             NotFound: If there is no such job; the message names those that there are.
         """
-        found = _read(self._store, f"{job_prefix(job)}job.json", JobSpec)
+        found = read_record(self._store, f"{job_prefix(job)}job.json", JobSpec)
         if found is None:
             there = ", ".join(self.jobs()) or "none"
             raise NotFound(f"{self._store.uri}: job must be an existing one, got {job}; existing jobs: {there}")
@@ -108,7 +86,7 @@ class JobLedger:
         """The number that the next run of a job has."""
         prefix = f"{job_prefix(job)}runs/"
         used = {int(key.removeprefix(prefix).split("/")[0]) for key in self._store.list(prefix)}
-        known = _read(self._store, f"{job_prefix(job)}job.json", JobSpec)
+        known = read_record(self._store, f"{job_prefix(job)}job.json", JobSpec)
         return max(used | {known.run if known else 0}) + 1
 
     def checkpoints(self, job: str) -> CheckpointStore:
@@ -123,10 +101,15 @@ class JobLedger:
         """One line per optimizer step of a job; a run replaces what earlier ones did from its first step on."""
         merged: list[dict[str, Any]] = []
         for number in range(1, self.job(job).run + 1):
-            lines = self.run(job, number).steps()
-            if lines:
-                merged = [line for line in merged if line["step"] < lines[0]["step"]] + lines
+            merged = replaced(merged, self.run(job, number).steps())
         return merged
+
+    def last_step(self, job: str) -> dict[str, Any] | None:
+        """The last line of `steps`, without reading more than it takes; `None` before the first step."""
+        for number in range(self.job(job).run, 0, -1):
+            if line := self.run(job, number).last_step():
+                return line
+        return None
 
     def _taken(self, environment: str, job: str) -> Refused:
         running = self.current()
@@ -137,131 +120,3 @@ class JobLedger:
         return Refused(
             f"environment {environment}: jobs must run one at a time, got {job} while {name} is running; {remedy}"
         )
-
-
-class RunRecords:
-    """What the nodes of one run and those who watch it tell each other."""
-
-    def __init__(self, store: Store, job: str, run: int) -> None:
-        self._store = store
-        self._prefix = run_prefix(job, run)
-
-    @property
-    def uri(self) -> str:
-        """Address below which the records lie."""
-        return self._store.uri + self._prefix
-
-    def request_stop(self, request: StopRequest) -> None:
-        """Asks all nodes to end the run; the first request counts, unless a later one says that it failed."""
-        data = request.model_dump_json().encode()
-        if request.reason == "failed":
-            self._store.put(f"{self._prefix}stop", data)
-        else:
-            self._store.put_if_absent(f"{self._prefix}stop", data)
-
-    def stop_request(self) -> StopRequest | None:
-        """The request to end the run, if there is one."""
-        return _read(self._store, f"{self._prefix}stop", StopRequest)
-
-    def announce(self, rendezvous: Rendezvous) -> None:
-        """Tells the nodes where to meet."""
-        self._put("rendezvous.json", rendezvous)
-
-    def rendezvous(self) -> Rendezvous | None:
-        """Where the nodes meet, once the coordinator has said so."""
-        return _read(self._store, f"{self._prefix}rendezvous.json", Rendezvous)
-
-    def report(self, status: NodeStatus) -> None:
-        """Says how far a node is."""
-        self._put(f"nodes/{status.instance_id}.json", status)
-
-    def node(self, instance_id: str) -> NodeStatus | None:
-        """What a node last said, if it said anything."""
-        return _read(self._store, f"{self._prefix}nodes/{instance_id}.json", NodeStatus)
-
-    def nodes(self) -> list[NodeStatus]:
-        """What all nodes last said, coordinator first."""
-        keys = self._store.list(f"{self._prefix}nodes/")
-        found = [status for key in keys if (status := _read(self._store, key, NodeStatus))]
-        return sorted(found, key=lambda status: (status.role, status.instance_id))
-
-    def conclude(self, outcome: Outcome) -> None:
-        """Says how the run ended; the first one counts."""
-        self._store.put_if_absent(f"{self._prefix}{OUTCOME_FILE}", outcome.model_dump_json(indent=2).encode())
-
-    def how_it_ended(self, nodes: list[NodeStatus]) -> Outcome:
-        """What follows from what its nodes and its trainer have said; a node's own reason tells more than an echo."""
-        failed = sorted((node for node in nodes if node.state is NodeState.FAILED), key=_rank_as_reason)
-        result, stop = self.result(), self.stop_request()
-        step = result.step if result else None
-        if failed:
-            detail = f"{failed[0].instance_id}: {failed[0].detail}"
-            return Outcome(state="failed", step=step, detail=detail, ended=now())
-        why = f"{stop.reason} {stop.detail}".strip() if stop else ""
-        if result is None:
-            return Outcome(state="stopped", detail=", ".join(filter(None, ("before training began", why))), ended=now())
-        return Outcome(state=result.status, step=step, detail=why if result.status == "stopped" else "", ended=now())
-
-    def outcome(self) -> Outcome | None:
-        """How the run ended, once it has."""
-        return _read(self._store, f"{self._prefix}{OUTCOME_FILE}", Outcome)
-
-    def result(self) -> TrainerResult | None:
-        """What the trainer left behind, once the node of rank 0 has published it."""
-        return _read(self._store, self._prefix + RESULT_FILE, TrainerResult)
-
-    def publish(self, name: str, data: bytes) -> None:
-        """Writes a file of the run, such as `steps.jsonl` or `logs/<instance id>.log`."""
-        self._store.put(self._prefix + name, data)
-
-    def log(self, instance_id: str) -> str:
-        """What a node's trainer printed, as far as it is published; raises `ObjectMissing`."""
-        return self._store.get(f"{self._prefix}logs/{instance_id}.log").decode(errors="replace")
-
-    def logging_nodes(self) -> list[str]:
-        """Instance ids of the nodes that have published a log."""
-        keys = self._store.list(f"{self._prefix}logs/")
-        return [key.rpartition("/")[2].removesuffix(".log") for key in keys]
-
-    def steps(self) -> list[dict[str, Any]]:
-        """One line per optimizer step, as far as they are published."""
-        return list(self._lines(STEPS_FILE))
-
-    def events(self) -> list[dict[str, Any]]:
-        """One line per event, as far as they are published."""
-        return list(self._lines(EVENTS_FILE))
-
-    def steps_from(self, offset: int, length: int) -> bytes:
-        """Bytes of the published steps from an offset on, empty if there are none yet."""
-        try:
-            return self._store.get_range(self._prefix + STEPS_FILE, offset, length)
-        except ObjectMissing:
-            return b""
-
-    def _put(self, name: str, record: BaseModel) -> None:
-        self._store.put(self._prefix + name, record.model_dump_json(indent=2).encode())
-
-    def _lines(self, name: str) -> Iterator[dict[str, Any]]:
-        try:
-            data = self._store.get(self._prefix + name)
-        except ObjectMissing:
-            return
-        whole, _, _ = data.rpartition(b"\n")
-        yield from (json.loads(line) for line in whole.splitlines() if line.strip())
-
-
-def _read(store: Store, key: str, kind: type[Record]) -> Record | None:
-    try:
-        return kind.model_validate_json(store.get(key))
-    except ObjectMissing:
-        return None
-    except ValidationError as error:
-        problem = error.errors()[0]
-        got = f"{'.'.join(map(str, problem['loc']))}: {problem['msg'].lower()}"
-        remedy = "use the version of trainfabric that wrote it, or remove the object"
-        raise mistake(f"{store.uri}{key}", "the object", f"a {kind.__name__} of this version", got, remedy) from None
-
-
-def _rank_as_reason(failed: NodeStatus) -> tuple[bool, datetime]:
-    """Nodes with a reason of their own first, whoever reported first: the others ended because of them."""
-    return failed.detail.startswith(BECAUSE_OF_ANOTHER), failed.updated

@@ -78,7 +78,15 @@ class NodeState(StrEnum):
     """How far a node is in a run."""
 
     JOINING = "joining"
+    """It boots, or imports the engine."""
+    SPARE = "spare"
+    """Up and warm, and no member of the current epoch."""
     RUNNING = "running"
+    """A member of the current epoch."""
+    LEAVING = "leaving"
+    """EC2 takes it back."""
+    LOST = "lost"
+    """Silent for so long that it is counted out."""
     STOPPED = "stopped"
     DONE = "done"
     FAILED = "failed"
@@ -86,11 +94,11 @@ class NodeState(StrEnum):
     @property
     def ended(self) -> bool:
         """Whether the node's trainer is gone for good."""
-        return self in (NodeState.STOPPED, NodeState.DONE, NodeState.FAILED)
+        return self in (NodeState.LOST, NodeState.STOPPED, NodeState.DONE, NodeState.FAILED)
 
 
 class NodeStatus(Strict):
-    """What a node last said about a run."""
+    """How far a node is, as the controller of the run last heard it."""
 
     instance_id: str
     role: Role
@@ -111,14 +119,10 @@ class ControllerAddress(Strict):
     announced: AwareDatetime
 
 
-StopReason = Literal["asked", "interrupted", "failed"]
-"""Somebody asked; a node is being taken away; a node's trainer failed."""
-
-
 class StopRequest(Strict):
-    """Asks all nodes of a run to end it: with a checkpoint, unless it failed already."""
+    """Asks the controller of a run to end it with a checkpoint."""
 
-    reason: StopReason
+    reason: Literal["asked"] = "asked"
     detail: str = ""
     requested: AwareDatetime
 

@@ -8,8 +8,9 @@ from typing import Any
 
 from pydantic import AwareDatetime
 
-from trainfabric_node.jobs.ledger import JobLedger, RunRecords
+from trainfabric_node.jobs.ledger import JobLedger
 from trainfabric_node.jobs.records import JobSpec, NodeState, NodeStatus, Outcome, now
+from trainfabric_node.jobs.run_records import RunRecords
 from trainfabric_plan.model import Strict
 
 _SILENT = timedelta(minutes=5)
