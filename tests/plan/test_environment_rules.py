@@ -20,6 +20,14 @@ def test_defaults_are_those_of_a_private_network_and_the_smallest_file_system(en
     assert environment.fleet.efa
     assert environment.fleet.workers == "spot"
     assert environment.orchestrator == "fleet"
+    assert environment.fleet.spares == 0
+
+
+def test_by_default_a_job_waits_a_while_for_a_replacement_and_survives_a_stall(environment_data: Any) -> None:
+    policy = validate_environment(environment_data(), "demo.yaml").fault_tolerance
+
+    assert (policy.start_deadline_s, policy.wait_for_replacement_s) == (1800, 300)
+    assert (policy.minimum_nodes, policy.heartbeats) == (None, "production")
 
 
 def test_an_environment_cannot_be_changed_after_it_was_read(environment_data: Any) -> None:
@@ -209,6 +217,57 @@ def test_an_environment_cannot_be_changed_after_it_was_read(environment_data: An
             "demo.yaml: account must be text, got 123456789012; put it in quotes",
             id="number for text",
         ),
+        pytest.param({"fleet.spares": -1}, "demo.yaml: fleet.spares must be at least 0, got -1", id="negative spares"),
+        pytest.param(
+            {"fleet.spares": 1, "fleet.nodes": 1},
+            "demo.yaml: fleet.spares must be 0 for one node: spares take the place of workers, got 1; "
+            "remove fleet.spares, or add nodes",
+            id="spares beside a single node",
+        ),
+        pytest.param(
+            {"fleet.spares": 2, "orchestrator": "parallelcluster"},
+            "demo.yaml: fleet.spares must be 0 with parallelcluster, which replaces nodes by itself, got 2; "
+            "remove fleet.spares",
+            id="spares of a Slurm cluster",
+        ),
+        pytest.param(
+            {"fault_tolerance.minimum_nodes": 5},
+            "demo.yaml: fault_tolerance.minimum_nodes must be at most the 4 of fleet.nodes, got 5; "
+            "use 4 to wait for every node, or fewer to go on with what is left",
+            id="more nodes than there are",
+        ),
+        pytest.param(
+            {"fault_tolerance.minimum_nodes": 0},
+            "demo.yaml: fault_tolerance.minimum_nodes must be at least 1, got 0",
+            id="training on no node",
+        ),
+        pytest.param(
+            {"fault_tolerance.start_deadline_s": 30},
+            "demo.yaml: fault_tolerance.start_deadline_s must be at least 60, got 30",
+            id="a deadline in which no node boots",
+        ),
+        pytest.param(
+            {"fault_tolerance.wait_for_replacement_s": -1},
+            "demo.yaml: fault_tolerance.wait_for_replacement_s must be at least 0, got -1",
+            id="negative wait",
+        ),
+        pytest.param(
+            {"fault_tolerance.heartbeats": "slow"},
+            "demo.yaml: fault_tolerance.heartbeats must be one of 'production' or 'fast', got 'slow'",
+            id="unknown profile of heartbeats",
+        ),
+        pytest.param(
+            {"fault_tolerance.minimum_node": 2},
+            "demo.yaml: fault_tolerance.minimum_node must be a known key, got minimum_node; "
+            "did you mean minimum_nodes?",
+            id="misspelt key of the policy",
+        ),
+        pytest.param(
+            {"orchestrator": "parallelcluster", "fault_tolerance.wait_for_replacement_s": 0},
+            "demo.yaml: fault_tolerance.wait_for_replacement_s must be left out with parallelcluster: Slurm starts its "
+            "jobs again, got 0; remove fault_tolerance.wait_for_replacement_s, or use orchestrator: fleet",
+            id="policy of a Slurm cluster",
+        ),
         pytest.param({"name": None}, "demo.yaml: name must be text, got nothing", id="empty value"),
         pytest.param({"fleet": [1]}, "demo.yaml: fleet must be a mapping of keys, got [1]", id="list for a section"),
         pytest.param({"tags": {"team": 1}}, "demo.yaml: tags.team must be text, got 1; put it in quotes", id="tag"),
@@ -257,7 +316,7 @@ def test_every_mistake_is_reported_at_once_in_the_order_of_the_sections(mistakes
         "demo.yaml: training.recipe must be one of gpt_1b3_4x_p5, tiny_cpu, got huge; choose one of these",
         "demo.yaml: colour must be a known key, got colour; "
         "the keys here are name, region, availability_zone, account, network, storage, fleet, training, orchestrator, "
-        "parallelcluster, tags",
+        "parallelcluster, fault_tolerance, tags",
     ]
 
 
@@ -326,6 +385,14 @@ def test_a_broken_value_or_an_unknown_key_hides_no_other_mistake_of_its_section(
         "storage.lustre.x",
         "storage.lustre.capacity_gib",
     }
+
+
+def test_a_policy_may_ask_for_every_node_and_a_slurm_cluster_has_the_defaults(environment_data: Any) -> None:
+    strict = environment_data({"fault_tolerance": {"minimum_nodes": 4, "heartbeats": "fast"}, "fleet.spares": 1})
+
+    environment = validate_environment(strict, "demo.yaml")
+    assert (environment.fault_tolerance.minimum_nodes, environment.fleet.spares) == (4, 1)
+    validate_environment(environment_data({"orchestrator": "parallelcluster"}), "demo.yaml")
 
 
 def test_a_region_that_is_none_leads_to_no_advice_about_its_zones(environment_data: Any) -> None:

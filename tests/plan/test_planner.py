@@ -164,6 +164,24 @@ def test_on_demand_workers_and_a_single_node_are_one_line(environment_data: Any)
     ]
 
 
+def test_warm_spares_are_billed_beside_the_workers_whose_place_they_take(environment_data: Any) -> None:
+    assert bill(environment_data({"fleet.spares": 1}))[:2] == [
+        ("1 × p5.48xlarge on demand", 55.04),
+        ("4 × p5.48xlarge spot, 1 of them spare", 105.6768),
+    ]
+    assert bill(environment_data({"fleet.spares": 2, "fleet.workers": "on_demand"}))[0] == (
+        "6 × p5.48xlarge on demand, 2 of them spare",
+        330.24,
+    )
+
+
+def test_spares_are_no_part_of_the_layout(environment_data: Any) -> None:
+    with_spares = make_plan(validate_environment(environment_data({"fleet.spares": 2}), "demo.yaml"))
+    without = make_plan(validate_environment(environment_data(), "demo.yaml"))
+
+    assert (with_spares.nodes, with_spares.layout) == (without.nodes, without.layout)
+
+
 def test_a_slurm_cluster_pays_for_its_head_node_and_buys_every_node_as_the_file_says(environment_data: Any) -> None:
     slurm = {"orchestrator": "parallelcluster"}
 

@@ -32,7 +32,7 @@ def public(module: ModuleType) -> set[str]:
             "instance_type nat_gateway_price on_demand_price spot_saving",
         ),
         ("deployed", "DeployedEnvironment"),
-        ("environment", "Bucket Environment Fleet Lustre Network Storage Training validate_environment"),
+        ("environment", "Bucket Environment FaultTolerance Fleet Lustre Network Storage Training validate_environment"),
         ("environment.file", "read_environment"),
         (
             "errors",

@@ -59,7 +59,7 @@ def _nodes(environment: Environment, plan: Plan) -> list[str]:
     parts = [
         _box(248, 132, 496, 214, stroke=_GREEN, fill="#ffffff"),
         _text(264, 154, "cluster placement group", "b", _GREEN),
-        _text(480, 154, f"{plan.nodes} × {instance.name}", "m"),
+        _text(480, 154, f"{plan.nodes} × {instance.name}{_spare_words(environment.fleet.spares)}", "m"),
     ]
     width = 464 / drawn - 8
     for index in range(drawn):
@@ -78,6 +78,10 @@ def _nodes(environment: Environment, plan: Plan) -> list[str]:
         ]
     bus = f"EFA {instance.network_gbps:,.0f} Gb/s a node; self ingress and self egress"
     return [*parts, _line(264, 306, 728, 306, _GREEN, 5), _text(264, 332, bus, "s")]
+
+
+def _spare_words(spares: int) -> str:
+    return f" and {spares} warm spare{'s' if spares > 1 else ''}" if spares else ""
 
 
 def _storage(environment: Environment) -> list[str]:

@@ -13,5 +13,16 @@ from trainfabric_plan.environment.types import (
     Training,
 )
 from trainfabric_plan.environment.validate import validate_environment
+from trainfabric_plan.policy import FaultTolerance
 
-__all__ = ["Bucket", "Environment", "Fleet", "Lustre", "Network", "Storage", "Training", "validate_environment"]
+__all__ = [
+    "Bucket",
+    "Environment",
+    "FaultTolerance",
+    "Fleet",
+    "Lustre",
+    "Network",
+    "Storage",
+    "Training",
+    "validate_environment",
+]

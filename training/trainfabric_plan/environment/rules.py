@@ -17,6 +17,7 @@ from trainfabric_plan.environment.types import ROOT_DEVICE, Fleet, Network, Para
 from trainfabric_plan.errors import Mistake, NotFound
 from trainfabric_plan.layout import layout_problems
 from trainfabric_plan.mount_points import mount_point_problem
+from trainfabric_plan.policy import FaultTolerance
 from trainfabric_plan.recipes import Recipe, recipe
 
 
@@ -32,6 +33,7 @@ class Sections:
     training: Training | None
     orchestrator: str | None
     parallelcluster: ParallelCluster | None
+    fault_tolerance: FaultTolerance | None
     tags: Mapping[str, str] | None
     instance_type: str | None
     """As it stands in the file, whatever else is wrong with the fleet."""
@@ -60,6 +62,7 @@ def mistakes_across(where: str, given: Sections) -> list[Mistake]:
         _image,
         _root_device,
         _spot_price,
+        _spares,
         _head_node,
         _public_ips,
         _existing_network,
@@ -70,6 +73,8 @@ def mistakes_across(where: str, given: Sections) -> list[Mistake]:
         _recipe,
         _ranks,
         _layout,
+        _fewest_nodes,
+        _only_for_a_fleet,
     ):
         found.extend(Mistake(where=where, **broken) for broken in rule(given))
     return found
@@ -157,6 +162,41 @@ def _spot_price(given: Sections) -> Iterator[dict[str, Any]]:
             "rule": "given only for spot workers",
             "got": f"{given.fleet.max_spot_price} with workers on_demand",
             "remedy": "remove it, or set fleet.workers: spot",
+        }
+
+
+def _spares(given: Sections) -> Iterator[dict[str, Any]]:
+    if not given.fleet or not given.fleet.spares:
+        return
+    if given.orchestrator == "parallelcluster":
+        rule, remedy = "0 with parallelcluster, which replaces nodes by itself", "remove fleet.spares"
+    elif given.fleet.nodes == 1:
+        rule, remedy = "0 for one node: spares take the place of workers", "remove fleet.spares, or add nodes"
+    else:
+        return
+    yield {"name": "fleet.spares", "rule": rule, "got": str(given.fleet.spares), "remedy": remedy}
+
+
+def _fewest_nodes(given: Sections) -> Iterator[dict[str, Any]]:
+    fewest = given.fault_tolerance.minimum_nodes if given.fault_tolerance else None
+    if given.fleet and fewest and fewest > given.fleet.nodes:
+        yield {
+            "name": "fault_tolerance.minimum_nodes",
+            "rule": f"at most the {given.fleet.nodes} of fleet.nodes",
+            "got": str(fewest),
+            "remedy": f"use {given.fleet.nodes} to wait for every node, or fewer to go on with what is left",
+        }
+
+
+def _only_for_a_fleet(given: Sections) -> Iterator[dict[str, Any]]:
+    if given.orchestrator != "parallelcluster" or not given.fault_tolerance:
+        return
+    for key in sorted(given.fault_tolerance.model_fields_set):
+        yield {
+            "name": f"fault_tolerance.{key}",
+            "rule": "left out with parallelcluster: Slurm starts its jobs again",
+            "got": str(getattr(given.fault_tolerance, key)),
+            "remedy": f"remove fault_tolerance.{key}, or use orchestrator: fleet",
         }
 
 

@@ -10,6 +10,7 @@ from trainfabric_plan.environment.bucket_names import checked_bucket_name
 from trainfabric_plan.layout import Layout
 from trainfabric_plan.model import Strict
 from trainfabric_plan.mount_points import MOUNT_POINT_PATTERN
+from trainfabric_plan.policy import FaultTolerance
 
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9-]{1,29}$")]
 BucketName = Annotated[
@@ -89,6 +90,9 @@ class Fleet(Strict):
     """One EC2 instance type for every node, such as p5.48xlarge."""
     nodes: Annotated[int, Field(ge=1)]
     """Number of nodes, the coordinator among them."""
+    spares: Annotated[int, Field(ge=0)] = 0
+    """Workers beyond nodes that a job keeps up and warm, billed like the others, to take the place of a lost node at
+    once."""
     workers: Literal["spot", "on_demand"] = "spot"
     """How the workers are bought; the coordinator is always on demand."""
     max_spot_price: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
@@ -145,5 +149,7 @@ class Environment(Strict):
     """What starts the ranks: a SpotTrainingFleet, or Slurm through AWS ParallelCluster."""
     parallelcluster: ParallelCluster = ParallelCluster()
     """Settings of the Slurm cluster when orchestrator is parallelcluster."""
+    fault_tolerance: FaultTolerance = FaultTolerance()
+    """What a job does when nodes are lost or come late; for orchestrator fleet."""
     tags: dict[str, str] = {}
     """Tags on every resource, at most 48; keys do not start with aws:, parallelcluster: or trainfabric:."""

@@ -52,7 +52,7 @@ class CostPerHour:
 def cost_per_hour(environment: Environment) -> CostPerHour:
     """The hourly cost with every node up, by list prices of us-east-1 and Spot Advisor's saving in the region.
 
-    `NOT_INCLUDED` names what is left out.
+    Spares count as nodes. `NOT_INCLUDED` names what is left out.
     """
     items = [*_nodes(environment), _lustre(environment)]
     if environment.network.vpc_id is None:
@@ -63,24 +63,28 @@ def cost_per_hour(environment: Environment) -> CostPerHour:
 def _nodes(environment: Environment) -> Iterator[CostItem]:
     """The coordinator (a fleet's first node, or the head node of a cluster) on demand, the rest as the file says."""
     fleet, region = environment.fleet, environment.region
-    on_demand, workers = 1, fleet.nodes - 1
+    on_demand, workers, spares = 1, fleet.nodes - 1 + fleet.spares, fleet.spares
     if environment.orchestrator == "parallelcluster":
         yield _on_demand(environment.parallelcluster.head_node_instance_type, 1, region)
         on_demand, workers = 0, fleet.nodes
     if fleet.workers == "on_demand":
         on_demand, workers = on_demand + workers, 0
     if on_demand:
-        yield _on_demand(fleet.instance_type, on_demand, region)
+        yield _on_demand(fleet.instance_type, on_demand, region, spares if not workers else 0)
     if workers:
-        yield _spot(fleet.instance_type, workers, region)
+        yield _spot(fleet.instance_type, workers, region, spares)
 
 
 def _elsewhere(region: str) -> str:
     return "" if region == PRICED_REGION else f"; price of {PRICED_REGION}, {region} may differ"
 
 
-def _on_demand(instance_type: str, count: int, region: str) -> CostItem:
-    price, item = on_demand_price(instance_type), f"{count} × {instance_type} on demand"
+def _of_them(spares: int) -> str:
+    return f", {spares} of them spare" if spares else ""
+
+
+def _on_demand(instance_type: str, count: int, region: str, spares: int = 0) -> CostItem:
+    price, item = on_demand_price(instance_type), f"{count} × {instance_type} on demand{_of_them(spares)}"
     if price is None:
         return CostItem(item=item, usd_per_hour=None, basis="no confirmed price in the catalog")
     return CostItem(
@@ -88,9 +92,9 @@ def _on_demand(instance_type: str, count: int, region: str) -> CostItem:
     )
 
 
-def _spot(instance_type: str, count: int, region: str) -> CostItem:
+def _spot(instance_type: str, count: int, region: str, spares: int) -> CostItem:
     price, saving = on_demand_price(instance_type), spot_saving(instance_type, region)
-    item = f"{count} × {instance_type} spot"
+    item = f"{count} × {instance_type} spot{_of_them(spares)}"
     if price is None or saving is None:
         return CostItem(item=item, usd_per_hour=None, basis="no confirmed spot price in the catalog")
     return CostItem(
