@@ -14,6 +14,9 @@ from trainfabric_plan.contract import Role
 from trainfabric_plan.model import Strict
 from trainfabric_plan.planning import Plan
 
+LONGEST_LINE = 4 * 1024 * 1024
+"""Bytes; whoever says more in one line is cut off."""
+
 EpochState = Literal["starting", "running", "resume", "done", "failed"]
 """Of one node's ranks: forked; taken a step; left in order to go on; finished; any of them is gone or stuck."""
 
@@ -136,3 +139,10 @@ class Answer(Strict):
     drain: Drain | None = None
     concluded: bool = False
     """The run has ended: its ranks are to be killed, and the node waits for the next run."""
+
+
+class Refusal(Strict):
+    """What the controller says instead of an answer before it ends a connection."""
+
+    refused: str
+    """Why."""
