@@ -12,6 +12,7 @@
 7. `Stack.parse_template`: JSON is read as JSON (the YAML reader takes a second for what the CDK writes).
 8. `parsing.clean_json`: AWS::NoValue in a list takes the item away (moto leaves null).
 9. Models of single services: see `sandbox.aws.model_fixes`.
+10. Versions of launch templates: see `sandbox.aws.launch_templates`.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from moto.cloudformation import parsing
 from moto.cloudformation.models import CloudFormationBackend, Stack
 from moto.cloudformation.parsing import OutputMap, ResourceMap
 
-from sandbox.aws import change_sets, model_fixes, stacks
+from sandbox.aws import change_sets, launch_templates, model_fixes, stacks
 from sandbox.aws.exports import forget_exports, refuse_bad_outputs, refuse_used_exports, register_exports
 from sandbox.aws.resolution import refuse_broken_template
 from trainfabric_plan.errors import mistake
@@ -54,6 +55,7 @@ def install() -> None:
     wrap(Stack, "delete", _deleting_stack)
     wrap(Stack, "parse_template", lambda parse: staticmethod(_parsing_template(parse)))
     model_fixes.install(wrap)
+    launch_templates.install(wrap)
     change_sets.install(wrap)
 
 
