@@ -43,7 +43,7 @@ def stage(target: Path) -> str:
     """
     digest = hashlib.sha256()
     for package in NODE_PACKAGES:
-        root = _package_directory(package)
+        root = package_directory(package)
         for file in _sources(root):
             name = f"{package}/{file.relative_to(root).as_posix()}"
             content = file.read_bytes()
@@ -52,7 +52,12 @@ def stage(target: Path) -> str:
     return digest.hexdigest()
 
 
-def _package_directory(package: str) -> Path:
+def package_directory(package: str) -> Path:
+    """Where a package is installed; it is found, not imported.
+
+    Raises:
+        NotFound: If it is not installed.
+    """
     spec = importlib.util.find_spec(package)
     if spec is None or spec.origin is None:
         raise NotFound(

@@ -1,13 +1,19 @@
-"""What a node runs first: it writes down who it is, fetches the training asset and hands over to its boot script."""
+"""What a node runs first, as cloud-init reads it: who the node is, and the script that fetches the training code.
+
+The scripts are those of `trainfabric_node/boot`, read as files: `first-boot.sh` hands over to the `boot.sh` of the
+training asset. Paths are those of a real node; the scripts put `TRAINFABRIC_ROOT` in front of them, which is empty there.
+"""
 
 from __future__ import annotations
 
-import shlex
+import base64
+import textwrap
 from collections.abc import Mapping, Sequence
 
-from aws_cdk import Token, Tokenization
+from aws_cdk import Fn, Token, Tokenization
 from constructs import IConstruct
 
+from trainfabric_cdk.bundle import package_directory
 from trainfabric_cdk.errors import property_error
 from trainfabric_plan.contract import NodeVariable, Paths
 
@@ -20,60 +26,89 @@ TOKEN_BYTES = 255
 PARAMETER_BYTES = 4096
 """What a token in the user's own commands may grow to: a CloudFormation parameter's most bytes (quotas, 2026)."""
 
-CODE = f"{Paths.INSTALL}/code"
-"""Where the training asset is unpacked."""
+_FIRST_BOOT = f"{Paths.INSTALL}/first-boot.sh"
+_COMMON = f"{Paths.INSTALL}/common.sh"
+_COMMANDS = f"{Paths.INSTALL}/boot-commands.sh"
 
 
 def user_data(variables: Mapping[str, str], commands: Sequence[str] = ()) -> str:
-    """The script for a node with these variables (names of `contract.NodeVariable`).
+    """The cloud-config for a node with these variables (names of `contract.NodeVariable`).
 
     Args:
         variables: Lines of the node's environment file.
-        commands: Shell commands to run before the handover.
+        commands: Shell commands to run once the training code is there, before its boot script, with the variables set.
+            Whatever they write is meant to lie below `${TRAINFABRIC_ROOT:-}`.
     """
     lines = [
-        "#!/bin/bash",
-        "set -euo pipefail",
-        f"install -d -m 0755 {_parent(Paths.NODE_ENVIRONMENT)} {CODE} {Paths.STATE}",
-        f"cat > {Paths.NODE_ENVIRONMENT} <<'NODE_ENVIRONMENT'",
-        *(f"{name}={value}" for name, value in variables.items()),
-        "NODE_ENVIRONMENT",
-        "set -a",
-        "# shellcheck source=/dev/null",
-        f"source {Paths.NODE_ENVIRONMENT}",
-        "set +a",
-        f'aws s3 cp --no-progress --region "${NodeVariable.REGION}" '
-        f'"s3://${NodeVariable.ASSET_BUCKET}/${NodeVariable.ASSET_KEY}" {Paths.INSTALL}/code.zip',
-        f"python3 -m zipfile -e {Paths.INSTALL}/code.zip {CODE}",
-        *commands,
-        f"exec bash {shlex.quote(f'{CODE}/trainfabric_node/boot/boot.sh')}",
+        "#cloud-config",
+        "write_files:",
+        *_file(Paths.NODE_ENVIRONMENT, "0600", "".join(f"{name}={value}\n" for name, value in variables.items())),
+        *_file(_COMMON, "0644", _script("common.sh")),
+        *_file(_FIRST_BOOT, "0755", _script("first-boot.sh")),
+        *(_commands_file(commands) if commands else ()),
+        "runcmd:",
+        f"""- 'bash "${{{NodeVariable.ROOT}:-}}{_FIRST_BOOT}"'""",
     ]
     return "\n".join(lines) + "\n"
 
 
-def _parent(path: str) -> str:
-    return path.rpartition("/")[0]
+def _file(path: str, permissions: str, text: str) -> list[str]:
+    """A file to write, its text as a literal block: what a line of it says stands in a line of the user data."""
+    return [*_file_head(path, permissions), "  content: |", *textwrap.indent(text, "    ").splitlines()]
+
+
+def _file_head(path: str, permissions: str) -> list[str]:
+    return [f"- path: {path}", f"  permissions: '{permissions}'"]
+
+
+def _script(name: str) -> str:
+    """A script of the node package without its comments and empty lines, which would count against the limit."""
+    shebang, *lines = (package_directory("trainfabric_node") / "boot" / name).read_text().splitlines()
+    return "\n".join([shebang, *(line for line in lines if line.strip() and not line.lstrip().startswith("#"))]) + "\n"
+
+
+def _commands_file(commands: Sequence[str]) -> list[str]:
+    text = _commands_text(commands)
+    if not _is_encoded(commands):
+        return _file(_COMMANDS, "0644", text)
+    encoded = Fn.base64(text) if Token.is_unresolved(text) else base64.b64encode(text.encode()).decode()
+    return [*_file_head(_COMMANDS, "0644"), "  encoding: b64", f"  content: {encoded}"]
+
+
+def _commands_text(commands: Sequence[str]) -> str:
+    return "".join(f"{line}\n" for line in ("# shellcheck shell=bash", *commands))
+
+
+def _is_encoded(commands: Sequence[str]) -> bool:
+    """Whether a literal block could not hold them: a token's value may have several lines, YAML has characters it bars."""
+    text = _commands_text(commands)
+    return Token.is_unresolved(text) or not all(letter in "\n\t" or letter.isprintable() for letter in text)
 
 
 def worst_case_bytes(script: str, commands: Sequence[str] = ()) -> int:
-    """Size of a script once every token in it has become as long as it can.
+    """Size of user data once every token in it has become as long as it can.
 
     Args:
-        script: The whole script.
+        script: The whole user data.
         commands: The part of it that the user gave, whose tokens may be anything.
     """
-    tokens = Tokenization.reverse_string(script).tokens
+    unresolved = Token.is_unresolved(_commands_text(commands))
+    ours = len(Tokenization.reverse_string(script).tokens) - unresolved  # base64 of all commands is one token
+    of_the_user = 4 * -(-_longest(_commands_text(commands), PARAMETER_BYTES) // 3) if unresolved else 0
+    return _longest(script, 0) + ours * TOKEN_BYTES + of_the_user
+
+
+def _longest(text: str, token_bytes: int) -> int:
+    tokens = Tokenization.reverse_string(text).tokens
     placeholders = sum(len(Token.as_string(token).encode()) for token in tokens)
-    of_the_user = sum(len(Tokenization.reverse_string(command).tokens) for command in commands)
-    longest = TOKEN_BYTES * (len(tokens) - of_the_user) + PARAMETER_BYTES * of_the_user
-    return len(script.encode()) - placeholders + longest
+    return len(text.encode()) - placeholders + token_bytes * len(tokens)
 
 
 def refuse_too_large(scope: IConstruct, script: str, commands: Sequence[str] = ()) -> None:
     """EC2 refuses user data over 16,384 bytes at launch, long after a deploy that looked well; CDK does not check.
 
     Raises:
-        PropertyError: If the script could exceed the limit.
+        PropertyError: If the user data could exceed the limit.
     """
     size = worst_case_bytes(script, commands)
     if size >= LIMIT_BYTES:

@@ -1,39 +1,15 @@
 #!/usr/bin/env bash
-# Makes an instance a training node: packages, Python environment, Lustre, limits, and the agent as a service.
-# The user data writes node.env, unpacks the training asset and runs this once per instance; running it again is safe.
-# A coordinator that cannot become one fails the job and releases the fleet: nobody else would, and nodes cost money.
+# Makes an instance a training node: packages, Python environment, first checks, Lustre, and the services that train.
+# The first-boot script of the user data unpacks the training asset and runs this once per instance; running it again is
+# safe. Everything lies below TRAINFABRIC_ROOT, which is / if unset.
 set -euo pipefail
 
-readonly node_environment=/etc/trainfabric/node.env
-readonly agent_environment=/etc/trainfabric/agent.env
-readonly install=/opt/trainfabric
-readonly unit=trainfabric-agent.service
+# shellcheck source-path=SCRIPTDIR source=common.sh
+source "$(dirname -- "${BASH_SOURCE[0]}")/common.sh"
 here=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd)
 readonly here
-reason=
-
-say() {
-  printf 'trainfabric boot: %s\n' "$*"
-}
-
-fail() {
-  reason=$*
-  say "$reason" >&2
-  exit 1
-}
-
-# retry TIMES SECONDS COMMAND…: until it succeeds
-retry() {
-  local times=$1 pause=$2 attempt
-  shift 2
-  for ((attempt = 1; attempt <= times; attempt++)); do
-    "$@" && return 0
-    say "attempt $attempt of $times failed: $*"
-    ((attempt == times)) || sleep "$pause"
-  done
-  reason="$times attempts failed: $*"
-  return 1
-}
+readonly agent_environment=$root/etc/trainfabric/agent.env
+readonly units=$root/etc/systemd/system
 
 has() {
   command -v "$1" >/dev/null
@@ -42,9 +18,10 @@ has() {
 # At first boot unattended-upgrades holds the locks for minutes.
 wait_for_apt() {
   has apt-get || return 0
-  printf 'DPkg::Lock::Timeout "600";\n' >/etc/apt/apt.conf.d/99trainfabric-lock-timeout
+  install -d "$root/etc/apt/apt.conf.d"
+  printf 'DPkg::Lock::Timeout "600";\n' >"$root/etc/apt/apt.conf.d/99trainfabric-lock-timeout"
   local lock
-  for lock in /var/lib/dpkg/lock-frontend /var/lib/apt/lists/lock; do
+  for lock in "$root/var/lib/dpkg/lock-frontend" "$root/var/lib/apt/lists/lock"; do
     retry 120 5 lock_is_free "$lock" || fail "$lock is still held after ten minutes"
   done
 }
@@ -55,7 +32,7 @@ lock_is_free() {
 
 # An upgrade of libc makes needrestart restart services, and with the agent the job.
 keep_needrestart_away() {
-  local folder=${1:-/etc/needrestart/conf.d}
+  local folder=$root/etc/needrestart/conf.d
   install -d -m 0755 "$folder"
   # shellcheck disable=SC2016  # Perl, not shell
   printf '$nrconf{override_rc}{qr(^trainfabric-)} = 0;\n' >"$folder/90-trainfabric.conf"
@@ -121,11 +98,12 @@ install_lustre_client() {
 add_lustre_repository() {
   local key=/usr/share/keyrings/fsx-ubuntu-public-key.asc release
   # shellcheck source=/dev/null
-  release=$(. /etc/os-release && printf '%s' "$VERSION_CODENAME")
-  retry 5 10 curl -fsSLo "$key" \
+  release=$(. "$root/etc/os-release" && printf '%s' "$VERSION_CODENAME")
+  install -d "$root/usr/share/keyrings" "$root/etc/apt/sources.list.d"
+  retry 5 10 curl -fsSLo "$root$key" \
     https://fsx-lustre-client-repo-public-keys.s3.amazonaws.com/fsx-ubuntu-public-key.asc
   printf 'deb [signed-by=%s] https://fsx-lustre-client-repo.s3.amazonaws.com/ubuntu %s main\n' "$key" "$release" \
-    >/etc/apt/sources.list.d/fsx-lustre-client.list
+    >"$root/etc/apt/sources.list.d/fsx-lustre-client.list"
   retry 5 10 apt-get update -q
 }
 
@@ -152,9 +130,9 @@ UNIT
 mount_lustre() {
   local name
   name=$(systemd-escape --path --suffix=mount "$TRAINFABRIC_LUSTRE_MOUNT_POINT")
-  install -d "$TRAINFABRIC_LUSTRE_MOUNT_POINT"
-  printf 'lustre\n' >/etc/modules-load.d/trainfabric-lustre.conf
-  lustre_mount_unit >"/etc/systemd/system/$name"
+  install -d "$root$TRAINFABRIC_LUSTRE_MOUNT_POINT" "$root/etc/modules-load.d" "$units"
+  printf 'lustre\n' >"$root/etc/modules-load.d/trainfabric-lustre.conf"
+  lustre_mount_unit >"$units/$name"
   systemctl daemon-reload
   systemctl enable --quiet "$name"
   retry 10 15 start_mount "$name" || fail "Lustre does not mount: $TRAINFABRIC_LUSTRE_DNS_NAME; see journalctl -u $name"
@@ -163,15 +141,23 @@ mount_lustre() {
 start_mount() {
   local probe
   systemctl start "$1" || return 1
-  probe=$TRAINFABRIC_LUSTRE_MOUNT_POINT/.trainfabric-$(uname -n)
+  probe=$root$TRAINFABRIC_LUSTRE_MOUNT_POINT/.trainfabric-$(uname -n)
   touch "$probe" && rm -f "$probe"
 }
 
-# efa_devices [FOLDER]: how many RDMA devices the efa driver has; other drivers have some as well, as on p6-b200
+# A driver that does not answer would be found minutes later, by a rank that ends without a word about it.
+check_accelerators() {
+  has nvidia-smi || return 0
+  nvidia-smi --query-gpu=index,name --format=csv,noheader ||
+    fail "the NVIDIA driver does not answer; replace the node, or check its image"
+}
+
+# How many RDMA devices the efa driver has; other drivers have some as well, as on p6-b200
 efa_devices() {
-  local folder=${1:-/sys/class/infiniband} device count=0
-  for device in "$folder"/*; do
-    if [[ $(basename -- "$(readlink -f -- "$device/device/driver")") == efa ]]; then
+  local device driver count=0
+  for device in "$root"/sys/class/infiniband/*; do
+    driver=$(readlink -f -- "$device/device/driver") || continue
+    if [[ ${driver##*/} == efa ]]; then
       count=$((count + 1))
     fi
   done
@@ -190,96 +176,55 @@ check_efa() {
     fail "EFA devices must be $expected, got $(efa_devices); replace the node, or check its interfaces and EFA driver"
 }
 
+# What the services get beside node.env: where the AWS SDK looks for the region, and paths below the root
 agent_variables() {
-  printf 'AWS_DEFAULT_REGION=%s\n' "$TRAINFABRIC_REGION"
+  cat <<VARIABLES
+AWS_DEFAULT_REGION=$TRAINFABRIC_REGION
+PYTHONPATH=$install/code
+TRAINFABRIC_STATE_DIRECTORY=$root$TRAINFABRIC_STATE_DIRECTORY
+TRAINFABRIC_LUSTRE_MOUNT_POINT=$root$TRAINFABRIC_LUSTRE_MOUNT_POINT
+VARIABLES
 }
 
-install_agent() {
-  local drop_in=/etc/systemd/system/$unit.d
-  install -d -m 0755 "$drop_in" "$TRAINFABRIC_STATE_DIRECTORY"
-  agent_variables >"$agent_environment"
-  install -m 0644 "$here/$unit" "/etc/systemd/system/$unit"
-  printf '[Unit]\nRequiresMountsFor=%s\n' "$TRAINFABRIC_LUSTRE_MOUNT_POINT" >"$drop_in/lustre.conf"
-  systemctl daemon-reload
-  systemctl enable --quiet "$unit"
-  systemctl restart "$unit"
-}
-
-read_variables() {
-  set -a
-  # shellcheck source=/dev/null
-  source "${1:-$node_environment}"
-  set +a
-  : "${TRAINFABRIC_REGION:?}" "${TRAINFABRIC_LUSTRE_DNS_NAME:?}" "${TRAINFABRIC_LUSTRE_MOUNT_NAME:?}"
-  : "${TRAINFABRIC_LUSTRE_MOUNT_POINT:?}" "${TRAINFABRIC_STATE_DIRECTORY:?}"
-}
-
-# Groups of this environment, workers first
-group_names() {
-  aws ssm get-parameter --region "$TRAINFABRIC_REGION" --name "/trainfabric/$TRAINFABRIC_ENVIRONMENT/environment" \
-    --query Parameter.Value --output text |
-    python3 -c 'import json, sys; v = json.load(sys.stdin); print(v["worker_group"] or "", v["coordinator_group"])'
-}
-
-release_fleet() {
-  local groups group status=0
-  groups=$(group_names) || return 1
-  for group in $groups; do
-    say "asking for no nodes of $group any more"
-    aws autoscaling set-desired-capacity --region "$TRAINFABRIC_REGION" \
-      --auto-scaling-group-name "$group" --desired-capacity 0 --no-honor-cooldown || status=1
-  done
-  return "$status"
-}
-
-# Key of the record that ends the run that holds the environment
-outcome_key() {
-  aws s3 cp --region "$TRAINFABRIC_REGION" "s3://$TRAINFABRIC_CHECKPOINT_BUCKET/jobs/current.json" - |
-    python3 -c 'import json, sys; v = json.load(sys.stdin); print("jobs/%s/runs/%04d/outcome.json" % (v["job"], v["run"]))'
-}
-
-outcome() {
-  python3 -c 'import json, sys; print(json.dumps(dict(state="failed", detail=sys.argv[1], ended=sys.argv[2])))' \
-    "$1" "$(date -u +%Y-%m-%dT%H:%M:%SZ)"
-}
-
-# abandon REASON: what conclude of the agent does, in its order: whoever sees the outcome may start the next run at once
-abandon() {
-  local why=$1 key address
-  key=$(outcome_key) || key=
-  retry 5 10 release_fleet || why+="; its nodes could not be released: scale the Auto Scaling groups to zero"
-  say "$why" >&2
-  [[ -n $key ]] || return 0
-  address=s3://$TRAINFABRIC_CHECKPOINT_BUCKET/$key
-  aws s3 ls --region "$TRAINFABRIC_REGION" "$address" >/dev/null && return 0
-  outcome "$why" | aws s3 cp --region "$TRAINFABRIC_REGION" - "$address" >/dev/null ||
-    say "the job could not be marked as failed; end it with trainfabric job stop --force" >&2
-}
-
-# leave STATUS: the last thing that happens, however boot ended; an agent that runs already sees to its job itself
-leave() {
-  trap - ERR EXIT
-  (($1 != 0)) || exit 0
-  say "failed: ${reason:=a variable in $node_environment is missing}" >&2
-  if [[ ${TRAINFABRIC_ROLE:-} == coordinator ]] && ! systemctl is-active --quiet "$unit"; then
-    abandon "boot of the coordinator $(uname -n) failed: $reason"
+# Services of this node, in the order in which they start: the launcher takes longest to be of use
+services() {
+  printf 'trainfabric-%s.service\n' launcher
+  if [[ $TRAINFABRIC_ROLE == coordinator ]]; then
+    printf 'trainfabric-%s.service\n' rendezvous controller
   fi
-  exit "$1"
+  printf 'trainfabric-%s.service\n' agent
+}
+
+install_services() {
+  local unit all
+  mapfile -t all < <(services)
+  install -d -m 0755 "$units" "$root$TRAINFABRIC_STATE_DIRECTORY"
+  agent_variables >"$agent_environment"
+  for unit in "${all[@]}"; do
+    install -m 0644 "$here/$unit" "$units/$unit"
+    install -d -m 0755 "$units/$unit.d"
+    printf '[Unit]\nRequiresMountsFor=%s\n' "$TRAINFABRIC_LUSTRE_MOUNT_POINT" >"$units/$unit.d/lustre.conf"
+  done
+  systemctl daemon-reload
+  systemctl enable --quiet "${all[@]}"
+  for unit in "${all[@]}"; do
+    systemctl restart "$unit"
+  done
 }
 
 main() {
-  set -o errtrace
-  trap 'reason=${reason:-line $LINENO: $BASH_COMMAND}' ERR
-  trap 'leave $?' EXIT
-  read_variables
+  tell_failures
+  read_variables TRAINFABRIC_REGION TRAINFABRIC_ROLE TRAINFABRIC_LUSTRE_DNS_NAME TRAINFABRIC_LUSTRE_MOUNT_NAME \
+    TRAINFABRIC_LUSTRE_MOUNT_POINT TRAINFABRIC_STATE_DIRECTORY
   wait_for_apt
   keep_needrestart_away
   install_python
   create_environment
+  check_accelerators
   check_efa
   install_lustre_client
   mount_lustre
-  install_agent
+  install_services
   say "ready"
 }
 
