@@ -41,7 +41,10 @@ def statuses(control: JobControl, job: str | None) -> Iterator[JobStatus]:
 
 
 def show(found: Iterator[JobStatus], out: Console) -> JobStatus:
-    """Show a job until it has ended and return its last status: a bar on a terminal, else a line for each change."""
+    """Show a job until it has ended and return its last status: a bar on a terminal, else a line for each change.
+
+    What happens to it is told line by line, above the bar.
+    """
     return _bar(found, out) if out.is_terminal else _lines(found, out)
 
 
@@ -52,8 +55,10 @@ def last(found: Iterator[JobStatus]) -> JobStatus:
 
 
 def _lines(found: Iterator[JobStatus], out: Console) -> JobStatus:
-    said = ""
+    said, news = "", _News()
     for status in found:
+        for line in news.of(status):
+            out.print(line, soft_wrap=True)
         text = status.summary + loss_text(status)
         if text != said:
             out.print(text)
@@ -72,8 +77,10 @@ def _bar(found: Iterator[JobStatus], out: Console) -> JobStatus:
         TimeElapsedColumn(),
     )
     with Progress(*columns, console=out) as progress:
-        task = progress.add_task("", total=None, job="", state="", loss="")
+        task, news = progress.add_task("", total=None, job="", state="", loss=""), _News()
         for status in found:
+            for line in news.of(status):
+                progress.console.print(line, soft_wrap=True)
             progress.update(
                 task,
                 total=status.steps,
@@ -83,6 +90,18 @@ def _bar(found: Iterator[JobStatus], out: Console) -> JobStatus:
                 loss=loss_text(status).lstrip(", "),
             )
     return status
+
+
+class _News:
+    """What of a job's story has not been told yet."""
+
+    def __init__(self) -> None:
+        self._told: set[str] = set()
+
+    def of(self, status: JobStatus) -> list[str]:
+        lines = [line for line in status.story if line not in self._told]
+        self._told.update(lines)
+        return lines
 
 
 def loss_text(status: JobStatus) -> str:

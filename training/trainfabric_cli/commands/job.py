@@ -45,13 +45,23 @@ def start(
     given, control = read_and_connect(environment)
     recipe = _recipe(given, steps)
     corpus = data or _default_corpus(control.deployed.data_bucket)
-    spec = control.start(name, recipe, make_plan(given), corpus, resume=resume, from_step=from_step)
+    spec = control.start(
+        name,
+        recipe,
+        make_plan(given),
+        corpus,
+        policy=given.fault_tolerance,
+        spares=given.fleet.spares,
+        resume=resume,
+        from_step=from_step,
+    )
     if wait:
         _follow(control, name, as_json)
     elif as_json:
         print_json(spec.model_dump(mode="json"))
     else:
-        typer.echo(f"started {spec.job} (run {spec.run}) on {spec.plan.nodes} nodes with {spec.data}")
+        spares = f" and {spec.spares} spare" if spec.spares else ""
+        typer.echo(f"started {spec.job} (run {spec.run}) on {spec.plan.nodes} nodes{spares} with {spec.data}")
         typer.echo(f"next: trainfabric job status --follow --environment {environment}")
 
 
@@ -62,7 +72,7 @@ def status(
     follow: Annotated[bool, typer.Option("--follow", help="Show progress until the job has ended.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Show the state of a job: its nodes, its last step and loss, its newest checkpoint."""
+    """Show the state of a job: its nodes, its last step and loss, its newest checkpoint, and what happened to it."""
     from trainfabric_cli.deployed import read_and_connect
 
     _, control = read_and_connect(environment)
@@ -79,7 +89,7 @@ def logs(
     node: Annotated[str | None, typer.Option(metavar="INSTANCE_ID", help="One node; all if not given.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Print what the ranks of a job's newest run have written."""
+    """Print what the ranks of a job's newest run have written: node by node, epoch by epoch."""
     from trainfabric_cli.deployed import read_and_connect
     from trainfabric_cli.output import print_json
 
@@ -153,6 +163,10 @@ def _print(found: JobStatus, as_json: bool) -> None:
         for node in found.nodes:
             nodes.add_row(node.instance_id, str(node.role), str(node.state), node.detail)
         print_table(out, "Nodes", nodes)
+    if found.story:
+        out.print("What happened (UTC)", style="bold")
+        for line in found.story:
+            out.print(line, soft_wrap=True)
 
 
 def _facts(found: JobStatus) -> dict[str, object]:
@@ -161,9 +175,18 @@ def _facts(found: JobStatus) -> dict[str, object]:
         "run": found.run,
         "recipe": found.recipe,
         "data": found.data,
+        "nodes": _nodes(found),
+        "layout": found.layout,
         "step": None if found.step is None else f"{found.step} of {found.steps}",
         "loss": None if found.loss is None else f"{found.loss:.4f}",
         "tokens per second": None if found.tokens_per_second is None else f"{found.tokens_per_second:,.0f}",
         "newest checkpoint": found.checkpoint_uri,
         "records": found.records_uri,
     }
+
+
+def _nodes(found: JobStatus) -> str | None:
+    if found.nodes_expected is None:
+        return None
+    spares = f", {found.spares} spare" if found.spares else ""
+    return f"{found.nodes_training or 0} of {found.nodes_expected}{spares}"

@@ -2,33 +2,29 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import time
 import uuid
 
 from trainfabric_node.jobs.fleet import Fleet, read_deployed
 from trainfabric_node.jobs.ledger import JobLedger
-from trainfabric_node.jobs.records import (
-    JOB_NAME_RULE,
-    JobSpec,
-    NodeState,
-    NodeStatus,
-    Outcome,
-    StopRequest,
-    now,
-)
+from trainfabric_node.jobs.pins import AssetKeeper, Pinning
+from trainfabric_node.jobs.records import JOB_NAME_RULE, JobSpec, NodeStatus, Outcome, StopRequest, now
 from trainfabric_node.jobs.run_records import RunRecords
-from trainfabric_node.jobs.status import JobStatus, job_status, no_job
+from trainfabric_node.jobs.status import JobStatus, job_status, lost_coordinator, no_job
 from trainfabric_node.store import ObjectMissing, open_store
-from trainfabric_plan.contract import Role
 from trainfabric_plan.deployed import DeployedEnvironment
 from trainfabric_plan.errors import NotFound, Refused, TrainfabricError, Unreachable, mistake
 from trainfabric_plan.planning import Plan
+from trainfabric_plan.policy import FaultTolerance
 from trainfabric_plan.recipes import Recipe
 
 _POLL_S = 0.5
-_COORDINATOR_S = 15.0
-"""How long the coordinator may take to conclude a run whose nodes have all ended."""
+_LAST_WORD_S = 15.0
+"""A controller that ends a run gives its own node back as well, and then writes the outcome."""
+
+_BY_COMMAND = "by trainfabric job stop"
 
 
 def connect(environment_name: str, region: str | None = None) -> JobControl:
@@ -39,16 +35,19 @@ def connect(environment_name: str, region: str | None = None) -> JobControl:
         Unreachable: If AWS does not answer, or not to these credentials.
     """
     deployed = read_deployed(environment_name, region)
-    return JobControl(deployed, JobLedger(open_store(f"s3://{deployed.checkpoint_bucket}/")), Fleet(deployed))
+    ledger = JobLedger(open_store(f"s3://{deployed.checkpoint_bucket}/"))
+    return JobControl(deployed, ledger, Fleet(deployed), Pinning(deployed))
 
 
 class JobControl:
     """The jobs of one environment."""
 
-    def __init__(self, deployed: DeployedEnvironment, ledger: JobLedger, fleet: Fleet) -> None:
+    def __init__(self, deployed: DeployedEnvironment, ledger: JobLedger, fleet: Fleet, pinning: Pinning) -> None:
         self.deployed = deployed
         self._ledger = ledger
         self._fleet = fleet
+        self._pinning = pinning
+        self._asset = AssetKeeper(deployed, ledger.store)
         self._where = f"environment {deployed.name}"
 
     def start(
@@ -58,60 +57,70 @@ class JobControl:
         plan: Plan,
         data_uri: str,
         *,
+        policy: FaultTolerance | None = None,
+        spares: int = 0,
         resume: bool = False,
         from_step: int | None = None,
     ) -> JobSpec:
         """Claims the environment for a run of a job, writes what it is, and asks for its nodes.
 
-        The checkpoint to go on from is looked at first: its manifest is the one that was committed, and each of its
-        parts is there and whole in size. What is in the parts is verified by the ranks. If the nodes cannot be asked
-        for, the environment is free again.
+        What cannot work is refused before anything is started. The checkpoint to go on from is looked at: its manifest
+        is the one that was committed, and each of its parts is there and whole in size. What is in the parts is
+        verified by the ranks. If the nodes cannot be asked for, the environment is free again, and its groups launch
+        what they did.
 
         Args:
+            job: Name of the job.
+            recipe: What to train.
+            plan: On which nodes, and in which layout.
+            data_uri: Address of the corpus, without suffix.
+            policy: What to do when nodes are lost or come late; the defaults if not given.
+            spares: Warm nodes beyond the plan's.
             resume: Goes on from a committed checkpoint of the job.
             from_step: Step of that checkpoint; that of the newest if `None`.
 
         Raises:
             Refused: If a job is running, or the job has checkpoints and is not to be resumed.
-            NotFound: If the job has no such committed checkpoint, an object of it is missing, or the corpus is.
+            NotFound: If the job has no such committed checkpoint, an object of it is missing, or the corpus is, or
+                what the environment names.
             InvalidInput: If the name is none, the plan is for another environment or for more nodes, the checkpoint
                 is damaged, or a step is given and the job is not to be resumed.
             Unreachable: If AWS does not answer, or not to these credentials.
         """
-        self._check(job, recipe, plan)
+        policy = policy or FaultTolerance()
+        self._check(job, recipe, plan, policy, spares)
         if from_step is not None and not resume:
             raise mistake(self._where, "from-step", "given with resume", f"{from_step} without it", "add --resume")
         self._ledger.check_free(self.deployed.name, job)
-        self._check_corpus(data_uri)
+        self._check_there(data_uri)
         if resume:
             self._check_resumable(job, from_step)
         else:
             self._check_new(job)
+        run = self._ledger.next_run(job)
         spec = JobSpec(
             job=job,
             environment=self.deployed.name,
-            run=self._ledger.next_run(job),
+            run=run,
             resume=resume,
             from_step=from_step,
             data=data_uri,
             recipe=recipe,
             plan=plan,
+            policy=policy,
+            spares=spares,
+            pins=self._pinning.make(job, run),
             created=now(),
             nonce=uuid.uuid4().hex,
         )
-        self._ledger.claim(spec)
-        try:
-            self._fleet.scale_up(plan.nodes)
-        except TrainfabricError as error:
-            self._ledger.run(job, spec.run).conclude(Outcome(state="failed", detail=f"no nodes: {error}", ended=now()))
-            self._ledger.release(spec)
-            raise
+        self._claim(spec)
+        self._ask_for_nodes(spec)
         return spec
 
     def status(self, job: str | None = None) -> JobStatus:
         """The status of a job, or of the one that runs or ran last; raises `NotFound` if there is no such job."""
         spec = self._ledger.job(job) if job else self._ledger.newest()
-        return job_status(self._ledger, spec) if spec else no_job(self.deployed.name)
+        return self._status(spec) if spec else no_job(self.deployed.name)
 
     def logs(self, job: str | None = None, node: str | None = None) -> str:
         """What the trainers of a job's newest run printed, of all nodes (each under its name) or of one.
@@ -136,15 +145,16 @@ class JobControl:
     def stop(self, wait_s: float = 0.0, force: bool = False) -> JobStatus:
         """Asks the running job to end with a checkpoint; with `wait_s`, sees to it that its nodes are gone.
 
-        Where nobody is left who could end the run, as when no node has come up, its nodes are released at once.
+        The controller ends the run. Where none can, because the coordinator has not come up or is gone, the nodes are
+        released at once: no checkpoint would come of waiting.
 
         Args:
-            wait_s: How long its nodes may take; 0 returns at once, and the coordinator does the rest.
+            wait_s: How long the controller may take; 0 returns at once, and it does the rest.
             force: Releases the nodes at once: what was trained since the last checkpoint is lost.
 
         Raises:
             NotFound: If no job is running.
-            Unreachable: If the nodes have not reported the end in time.
+            Unreachable: If the controller has not ended the run in time.
         """
         spec = self._ledger.current()
         if spec is None:
@@ -152,23 +162,47 @@ class JobControl:
                 f"{self._where}: a job must be running to be stopped, got none; trainfabric job status tells more"
             )
         records = self._ledger.run(spec.job, spec.run)
-        records.request_stop(StopRequest(reason="asked", detail="by trainfabric job stop", requested=now()))
+        records.request_stop(StopRequest(detail=_BY_COMMAND, requested=now()))
         if force:
-            self._conclude(spec, Outcome(state="stopped", detail="nodes released by force", ended=now()))
-        elif _is_abandoned(records.nodes()):
-            self._conclude(
-                spec,
-                Outcome(state="stopped", detail="before training began, asked by trainfabric job stop", ended=now()),
-            )
-        elif wait_s > 0:
+            self._release(spec, "nodes released by force", patience_s=0)
+        elif wait_s > 0 and self._has_controller(records):
             self._wait(records, wait_s)
-            self._conclude(
-                spec,
-                Outcome(state="stopped", detail="before training began, asked by trainfabric job stop", ended=now()),
-            )
-        return job_status(self._ledger, spec)
+            self._release(spec, _unattended(records), _LAST_WORD_S)
+        elif not self._has_controller(records):
+            self._release(spec, _unattended(records), _LAST_WORD_S if records.controller() else 0)
+        return self._status(spec)
 
-    def _check(self, job: str, recipe: Recipe, plan: Plan) -> None:
+    def _status(self, spec: JobSpec) -> JobStatus:
+        """With the nodes that the fleet has, where these credentials may ask for them."""
+        members = None
+        if not self._ledger.run(spec.job, spec.run).outcome():
+            with contextlib.suppress(TrainfabricError):
+                members = self._fleet.members()
+        return job_status(self._ledger, spec, members)
+
+    def _claim(self, spec: JobSpec) -> None:
+        try:
+            self._ledger.claim(spec)
+        except TrainfabricError:
+            if spec.pins:
+                self._pinning.discard(spec.pins)
+            raise
+
+    def _ask_for_nodes(self, spec: JobSpec) -> None:
+        try:
+            self._asset.keep()
+            if spec.pins:
+                self._pinning.use(spec.pins)
+            self._fleet.scale_up(spec.plan.nodes, spec.spares)
+        except TrainfabricError as error:
+            if spec.pins:
+                self._pinning.restore(spec.pins)
+            outcome = Outcome(state="failed", detail=f"no nodes: {error}", ended=now())
+            self._ledger.run(spec.job, spec.run).conclude(outcome)
+            self._ledger.release(spec)
+            raise
+
+    def _check(self, job: str, recipe: Recipe, plan: Plan, policy: FaultTolerance, spares: int) -> None:
         if not re.fullmatch(r"[a-z0-9][a-z0-9-]{0,62}", job):
             raise mistake(self._where, "job", JOB_NAME_RULE, job)
         if plan.environment != self.deployed.name or plan.recipe != recipe.name:
@@ -178,6 +212,19 @@ class JobControl:
         if plan.nodes > self.deployed.nodes:
             rule = f"at most the {self.deployed.nodes} that are deployed"
             raise mistake(self._where, "nodes of the plan", rule, plan.nodes, "deploy the environment again")
+        most = self.deployed.nodes + self.deployed.spares - plan.nodes
+        if spares > most:
+            rule = f"at most the {most} that are deployed beside {plan.nodes} nodes"
+            raise mistake(self._where, "spares", rule, spares, "deploy the environment again")
+        if policy.minimum_nodes and policy.minimum_nodes > plan.nodes:
+            rule = f"at most the {plan.nodes} of the plan"
+            raise mistake(self._where, "minimum nodes", rule, policy.minimum_nodes, "correct fault_tolerance")
+
+    def _check_there(self, data_uri: str) -> None:
+        """The corpus, the training asset, and the groups."""
+        self._check_corpus(data_uri)
+        self._asset.check()
+        self._fleet.members()
 
     def _check_corpus(self, data_uri: str) -> None:
         folder, _, name = data_uri.rpartition("/")
@@ -204,38 +251,38 @@ class JobControl:
             commit = checkpoints.at_step(from_step)
         checkpoints.open(commit).check_complete()
 
+    def _has_controller(self, records: RunRecords) -> bool:
+        controller = records.controller()
+        return controller is not None and not lost_coordinator(controller, self._fleet.members())
+
     def _wait(self, records: RunRecords, wait_s: float) -> None:
-        """Until the coordinator has concluded the run, or nobody is left who could."""
+        """Until the controller has ended the run, or is gone."""
         patience = time.monotonic() + wait_s
         while not records.outcome():
-            nodes = records.nodes()
-            left = [node for node in nodes if not node.state.ended]
-            if _is_abandoned(nodes):
-                return
-            if not left:
-                patience = min(patience, time.monotonic() + _COORDINATOR_S)
             if time.monotonic() > patience:
-                if left:
-                    raise self._silent(left, wait_s)
+                raise self._silent(records.nodes(), wait_s)
+            if not self._has_controller(records):
                 return
             time.sleep(_POLL_S)
 
-    def _silent(self, left: list[NodeStatus], wait_s: float) -> Unreachable:
-        names = ", ".join(f"{node.instance_id} ({node.state})" for node in left)
+    def _silent(self, nodes: list[NodeStatus], wait_s: float) -> Unreachable:
+        left = [f"{node.instance_id} ({node.state})" for node in nodes if not node.state.ended]
+        there = f"none while there are {', '.join(left)}" if left else "none"
         remedy = "wait longer, or stop with force, which loses what was trained since the last checkpoint"
-        return Unreachable(
-            f"{self._where}: nodes must report the end within {wait_s:g} s, got none of {names}; {remedy}"
-        )
+        return Unreachable(f"{self._where}: the run must end within {wait_s:g} s, got {there}; {remedy}")
 
-    def _conclude(self, spec: JobSpec, outcome: Outcome) -> None:
+    def _release(self, spec: JobSpec, detail: str, patience_s: float) -> None:
+        """Gives the nodes back; how the run ended is what its controller says within some seconds, or `detail`."""
+        records = self._ledger.run(spec.job, spec.run)
         self._fleet.release()
-        self._ledger.run(spec.job, spec.run).conclude(outcome)
+        until = time.monotonic() + patience_s
+        while not records.outcome() and time.monotonic() < until:
+            time.sleep(_POLL_S)
+        records.conclude(Outcome(state="stopped", detail=detail, ended=now()))
         self._ledger.release(spec)
 
 
-def _is_abandoned(nodes: list[NodeStatus]) -> bool:
-    """Whether no coordinator has come up, without which nobody trains, or all nodes have ended a while ago."""
-    if all(node.role is Role.WORKER and node.state is not NodeState.RUNNING for node in nodes):
-        return True
-    since = now() - max(node.updated for node in nodes)
-    return all(node.state.ended for node in nodes) and since.total_seconds() > _COORDINATOR_S
+def _unattended(records: RunRecords) -> str:
+    if not records.epochs():
+        return f"before training began, asked {_BY_COMMAND}"
+    return f"asked {_BY_COMMAND}, with no coordinator that could have saved a checkpoint"

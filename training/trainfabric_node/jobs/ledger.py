@@ -105,7 +105,7 @@ class JobLedger:
         return merged
 
     def last_step(self, job: str) -> dict[str, Any] | None:
-        """The last line of `steps`, without reading more than it takes; `None` before the first step."""
+        """See `RunRecords.last_step`; of the newest run that has one."""
         for number in range(self.job(job).run, 0, -1):
             if line := self.run(job, number).last_step():
                 return line

@@ -8,6 +8,7 @@ those the run was started with, and the next run takes up what was deployed mean
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
@@ -32,15 +33,12 @@ Read = TypeVar("Read")
 class Pinning:
     """Makes the launch template versions of a run, takes them into use, and removes them again.
 
-    All methods raise `Unreachable` if AWS does not answer or refuses.
+    All methods raise `Unreachable` if AWS does not answer or refuses, unless they say otherwise.
     """
 
     def __init__(self, deployed: DeployedEnvironment) -> None:
         self._deployed = deployed
         self._where = f"environment {deployed.name}"
-        self._ec2: Any = aws_client("ec2", deployed.region, self._where)
-        self._ssm: Any = aws_client("ssm", deployed.region, self._where)
-        self._autoscaling: Any = aws_client("autoscaling", deployed.region, self._where)
 
     def make(self, job: str, run: int) -> JobPins | None:
         """Versions for a run from the newest deployed ones; nothing uses them yet. All are made, or none.
@@ -72,13 +70,17 @@ class Pinning:
         for pinned in pins.groups.values():
             self._forget_earlier(pinned)
 
-    def drop(self, pins: JobPins) -> None:
+    def discard(self, pins: JobPins) -> None:
+        """Undoes `make`, as far as AWS lets it: versions that are left over do no harm."""
+        self._delete(pins.groups)
+
+    def restore(self, pins: JobPins) -> None:
         """Undoes `make` and `use`, as far as AWS lets it: the groups launch what is deployed."""
         for role, pinned in pins.groups.items():
             with contextlib.suppress(TrainfabricError):
                 deployed = self._newest_deployed(pinned.launch_template_id)
-                self._launch(role, pinned.launch_template_id, str(deployed["VersionNumber"]))
-        self._delete(pins.groups)
+                self._launch(role, pinned.launch_template_id, _number(deployed))
+        self.discard(pins)
 
     def _templates(self) -> dict[Role, str]:
         return {role: id_ for role, id_ in self._deployed.launch_templates.items() if self._deployed.group(role)}
@@ -168,6 +170,21 @@ class Pinning:
                 self._ec2.delete_launch_template_versions(
                     LaunchTemplateId=template_id, Versions=versions[start : start + _MOST_DELETED]
                 )
+
+    @functools.cached_property
+    def _ec2(self) -> Any:
+        return self._client("ec2")
+
+    @functools.cached_property
+    def _ssm(self) -> Any:
+        return self._client("ssm")
+
+    @functools.cached_property
+    def _autoscaling(self) -> Any:
+        return self._client("autoscaling")
+
+    def _client(self, service: str) -> Any:
+        return aws_client(service, self._deployed.region, self._where)
 
     @contextlib.contextmanager
     def _asking(self, service: str) -> Iterator[None]:

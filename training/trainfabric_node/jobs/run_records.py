@@ -93,10 +93,10 @@ class RunRecords:
         return merged
 
     def last_step(self) -> dict[str, Any] | None:
-        """The last line of `steps`, without reading more epochs than it takes."""
+        """The last line of `steps` with its `epoch`, without reading more epochs than it takes; `None` if none."""
         for number in reversed(self.epochs()):
             if lines := list(self._lines(self._epoch(number) + STEPS_FILE)):
-                return lines[-1]
+                return {**lines[-1], "epoch": number}
         return None
 
     def steps_from(self, epoch: int, offset: int, length: int) -> bytes:
