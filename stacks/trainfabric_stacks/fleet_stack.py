@@ -50,6 +50,7 @@ class FleetStack(Stack):
             security_group=network.node_security_group,
             instance_type=wanted.instance_type,
             nodes=wanted.nodes,
+            spares=wanted.spares,
             data_bucket=storage.data_bucket,
             checkpoint_bucket=storage.checkpoint_bucket,
             lustre=storage.lustre.mount,
@@ -77,6 +78,10 @@ class FleetStack(Stack):
             worker_group=workers.ref if workers else None,
             nodes=self.plan.nodes,
             ranks_per_node=self.plan.ranks_per_node,
+            spares=environment.fleet.spares,
+            launch_templates={role: template.ref for role, template in self.fleet.launch_templates.items()},
+            asset_bucket=self.fleet.asset.s3_bucket_name,
+            asset_key=self.fleet.asset.s3_object_key,
         )
         self._parameter("EnvironmentParameter", contract.environment_parameter(environment.name), deployed)
         self._parameter("PlanParameter", contract.plan_parameter(environment.name), self.plan)

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import hashlib
+import json
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -83,7 +86,7 @@ def test_workers_can_be_on_demand(stack: cdk.Stack, make_fleet: MakeFleet, resou
     assert "InstanceMarketOptions" not in launch_data(stack, fleet, resources, Role.WORKER)
 
 
-def test_a_group_launches_the_newest_version_of_its_own_template_and_tells_cloudwatch(
+def test_a_group_launches_the_default_version_of_its_own_template_and_tells_cloudwatch(
     stack: cdk.Stack, make_fleet: MakeFleet, resources: Resources
 ) -> None:
     fleet = make_fleet()
@@ -91,11 +94,83 @@ def test_a_group_launches_the_newest_version_of_its_own_template_and_tells_cloud
     for role in Role:
         group = resources(GROUP)[stack.resolve(fleet.groups[role].ref)["Ref"]]["Properties"]
         template = stack.resolve(fleet.launch_templates[role].ref)
+        # CloudFormation never moves it: a deploy during a run leaves the group on the version that the job has made.
         assert group["LaunchTemplate"] == {
             "LaunchTemplateId": template,
-            "Version": {"Fn::GetAtt": [template["Ref"], "LatestVersionNumber"]},
+            "Version": {"Fn::GetAtt": [template["Ref"], "DefaultVersionNumber"]},
         }
         assert "GroupInServiceInstances" in group["MetricsCollection"][0]["Metrics"]
+
+
+def worker_template(stack: cdk.Stack, fleet: SpotTrainingFleet, resources: Resources) -> dict[str, Any]:
+    """Properties of the workers' launch template in the synthesised template."""
+    id = stack.resolve(fleet.launch_templates[Role.WORKER].ref)["Ref"]
+    properties: dict[str, Any] = resources(TEMPLATE)[id]["Properties"]
+    return properties
+
+
+@pytest.mark.parametrize(
+    ("given", "tags", "most"),
+    [({}, {}, 3), ({"spares": 1}, {}, 4), ({"nodes": 5}, {}, 4), ({}, {"team": "models"}, 3)],
+)
+def test_what_changes_a_group_changes_its_template_so_that_its_version_is_looked_up_anew(
+    stack: cdk.Stack,
+    make_fleet: MakeFleet,
+    resources: Resources,
+    given: dict[str, Any],
+    tags: dict[str, str],
+    most: int,
+) -> None:
+    fleet = make_fleet(**given)
+    for key, value in tags.items():
+        cdk.Tags.of(stack).add(key, value)
+
+    all_tags = {**tags, "trainfabric:environment": "demo", "trainfabric:role": "worker"}
+    fingerprint = hashlib.sha256(json.dumps(all_tags, sort_keys=True).encode()).hexdigest()[:12]
+    template = resources(TEMPLATE)[stack.resolve(fleet.launch_templates[Role.WORKER].ref)["Ref"]]
+    # The versions of jobs are described "trainfabric job ...", and a job starts from the newest that is not.
+    assert template["Properties"]["VersionDescription"] == f"group of at most {most}, tags {fingerprint}"
+
+
+def test_spares_are_workers_beyond_those_of_the_plan(make_fleet: MakeFleet, properties: Properties) -> None:
+    make_fleet(nodes=4, spares=2)
+
+    assert [group["MaxSize"] for group in properties(GROUP)] == ["1", "5"]
+    assert [group["MinSize"] for group in properties(GROUP)] == ["0", "0"]
+
+
+def test_new_nodes_are_not_protected_from_scale_in_before_they_train(
+    make_fleet: MakeFleet, properties: Properties
+) -> None:
+    make_fleet()
+
+    assert all("NewInstancesProtectedFromScaleIn" not in group for group in properties(GROUP))
+
+
+def test_nodes_reach_each_other_on_every_port_and_nobody_else_reaches_them(
+    stack: cdk.Stack, make_fleet: MakeFleet, resources: Resources, properties: Properties
+) -> None:
+    fleet = make_fleet()
+
+    (ingress,) = properties("AWS::EC2::SecurityGroupIngress")
+    itself = ingress["SourceSecurityGroupId"]
+    assert (ingress["GroupId"], ingress["IpProtocol"]) == (itself, "-1")  # the rendezvous and the controller with it
+    groups = resources("AWS::EC2::SecurityGroup")
+    assert [id for id, group in groups.items() if "SecurityGroupIngress" in group["Properties"]] == []
+    for role in Role:
+        interfaces = launch_data(stack, fleet, resources, role)["NetworkInterfaces"]
+        assert all(interface["Groups"] == [itself] for interface in interfaces)
+
+
+def test_nodes_are_told_the_ports_of_the_rendezvous_and_the_controller(
+    stack: cdk.Stack, make_fleet: MakeFleet, resources: Resources
+) -> None:
+    fleet = make_fleet()
+
+    for role in Role:
+        script = str(launch_data(stack, fleet, resources, role)["UserData"])
+        assert "TRAINFABRIC_RENDEZVOUS_PORT=29400" in script
+        assert "TRAINFABRIC_CONTROL_PORT=29401" in script
 
 
 @pytest.mark.parametrize("role", Role)
@@ -166,6 +241,16 @@ def test_interruption_warnings_reach_an_encrypted_topic(
         ({"nodes": float("inf")}, "Demo/Fleet: nodes must be a whole number, got inf"),
         ({"nodes": "4"}, "Demo/Fleet: nodes must be a whole number, got '4'"),
         ({"nodes": True}, "Demo/Fleet: nodes must be a whole number, got True"),
+        ({"spares": -1}, "Demo/Fleet: spares must be at least 0, got -1"),
+        ({"spares": 0.5}, "Demo/Fleet: spares must be a whole number, got 0.5"),
+        (
+            {"spares": cdk.Token.as_number(cdk.Fn.ref("Spares"))},
+            "Demo/Fleet: spares must be at least 0, got a token; give it as a number: what is launched follows from it",
+        ),
+        (
+            {"spares": 1, "nodes": 1},
+            "Demo/Fleet: spares must be 0 for one node: spares take the place of workers, got 1; add nodes",
+        ),
         (
             {"workers": "spot"},
             "Demo/Fleet: workers must be a Capacity, got 'spot'; use Capacity.spot() or Capacity.on_demand()",
@@ -233,9 +318,11 @@ def test_the_user_data_that_would_be_too_large_is_refused_with_its_size(make_fle
     with pytest.raises(PropertyError) as refused:
         make_fleet(boot_commands=["# " + "x" * 16_384])
 
-    text = str(refused.value)
-    assert text.startswith("Demo/Fleet: boot_commands must be short enough for user data under 16384 bytes, got 1")
-    assert text.endswith(" bytes with every token at its longest; put long scripts into the image or into a bucket")
+    assert re.fullmatch(
+        r"Demo/Fleet: boot_commands must be short enough for user data under 16384 bytes, got \d{5} bytes with every "
+        r"token at its longest; put long scripts into the image or into a bucket",
+        str(refused.value),
+    )
 
 
 def test_a_node_with_one_interface_may_have_a_public_address_in_a_public_subnet(

@@ -76,16 +76,49 @@ def test_nodes_read_the_two_parameters_of_their_environment(
     assert names == ["/trainfabric/demo/environment", "/trainfabric/demo/plan"]
 
 
-def test_nodes_set_the_size_of_their_own_two_groups_within_the_bounds_of_the_template(
+def test_nodes_resize_protect_and_replace_the_nodes_of_their_own_two_groups_and_change_nothing_else_of_them(
     statements: Callable[[str], list[dict[str, Any]]],
 ) -> None:
     (statement,) = statements("autoscaling:SetDesiredCapacity")
 
-    assert statement["Action"] == "autoscaling:SetDesiredCapacity"
+    # None of these raises the largest size or changes what is launched: that takes UpdateAutoScalingGroup.
+    assert statement["Action"] == [
+        "autoscaling:SetDesiredCapacity",
+        "autoscaling:SetInstanceProtection",
+        "autoscaling:TerminateInstanceInAutoScalingGroup",
+    ]
     groups = [resource["Fn::Join"][1][-1] for resource in resources_of(statement)]
     assert groups == [
         ":autoscaling:us-east-1:123456789012:autoScalingGroup:*:autoScalingGroupName/trainfabric-demo-coordinator",
         ":autoscaling:us-east-1:123456789012:autoScalingGroup:*:autoScalingGroupName/trainfabric-demo-worker",
+    ]
+
+
+def test_nodes_see_groups_because_reading_them_knows_no_resources(
+    statements: Callable[[str], list[dict[str, Any]]],
+) -> None:
+    (statement,) = statements("autoscaling:DescribeAutoScalingGroups")
+
+    assert (statement["Action"], statement["Resource"]) == ("autoscaling:DescribeAutoScalingGroups", "*")
+
+
+def test_nodes_do_nothing_to_groups_and_instances_by_any_other_way(
+    make_fleet: MakeFleet, properties: Callable[[str], list[dict[str, Any]]]
+) -> None:
+    make_fleet()
+
+    actions = [
+        action
+        for policy in properties("AWS::IAM::Policy")
+        for statement in policy["PolicyDocument"]["Statement"]
+        for action in ([statement["Action"]] if isinstance(statement["Action"], str) else statement["Action"])
+    ]
+    assert [action for action in actions if action.startswith("ec2:")] == []
+    assert sorted(action for action in actions if action.startswith("autoscaling:")) == [
+        "autoscaling:DescribeAutoScalingGroups",
+        "autoscaling:SetDesiredCapacity",
+        "autoscaling:SetInstanceProtection",
+        "autoscaling:TerminateInstanceInAutoScalingGroup",
     ]
 
 

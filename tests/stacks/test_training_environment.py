@@ -10,7 +10,7 @@ import pytest
 from aws_cdk.assertions import Template
 
 from trainfabric_cdk import PropertyError
-from trainfabric_plan.contract import environment_parameter, plan_parameter
+from trainfabric_plan.contract import Role, environment_parameter, plan_parameter
 from trainfabric_plan.deployed import DeployedEnvironment
 from trainfabric_plan.environment import Environment, validate_environment
 from trainfabric_plan.errors import InvalidInput
@@ -126,13 +126,41 @@ def test_the_deployed_environment_is_described_in_its_parameter(demo: TrainingEn
     described = DeployedEnvironment.model_validate_json(text_of(values[environment_parameter("demo")]))
     assert (described.name, described.region, described.nodes, described.ranks_per_node) == ("demo", "us-east-1", 4, 8)
     assert described.worker_group is not None
+    assert described.launch_templates == {Role.COORDINATOR: "some-name", Role.WORKER: "some-name"}
+    assert described.spares == 0
+
+
+def test_a_job_learns_from_it_which_launch_templates_and_which_code_it_pins(demo: TrainingEnvironment) -> None:
+    assert demo.fleet is not None
+    (value,) = (p["Value"] for p in found(demo.fleet, "AWS::SSM::Parameter") if "asset_key" in str(p["Value"]))
+    templates = Template.from_stack(demo.fleet).find_resources("AWS::EC2::LaunchTemplate")
+
+    assert [
+        part["Ref"] for part in value["Fn::Join"][1] if isinstance(part, dict) and part.get("Ref") in templates
+    ] == list(templates)
+    described = DeployedEnvironment.model_validate_json(text_of(value))
+    for template in templates.values():
+        script = str(template["Properties"]["LaunchTemplateData"]["UserData"])
+        assert f"TRAINFABRIC_ASSET_KEY={described.asset_key}" in script
+    assert described.asset_key.endswith(".zip")
+
+
+def test_spares_widen_the_worker_group_and_are_told_to_jobs(make_environment: MakeEnvironment) -> None:
+    environment = deployed(make_environment(fleet={"spares": 2}))
+
+    assert [g["MaxSize"] for g in found(environment.fleet, "AWS::AutoScaling::AutoScalingGroup")] == ["1", "5"]
+    values = {p["Name"]: p["Value"] for p in found(environment.fleet, "AWS::SSM::Parameter")}
+    described = DeployedEnvironment.model_validate_json(text_of(values[environment_parameter("demo")]))
+    assert (described.nodes, described.spares) == (4, 2)
 
 
 def test_a_fleet_of_one_node_says_that_it_has_no_workers(make_environment: MakeEnvironment) -> None:
     environment = deployed(make_environment(fleet={"nodes": 1}))
 
     values = {p["Name"]: p["Value"] for p in found(environment.fleet, "AWS::SSM::Parameter")}
-    assert DeployedEnvironment.model_validate_json(text_of(values[environment_parameter("demo")])).worker_group is None
+    described = DeployedEnvironment.model_validate_json(text_of(values[environment_parameter("demo")]))
+    assert described.worker_group is None
+    assert list(described.launch_templates) == [Role.COORDINATOR]
 
 
 def test_the_plan_of_the_environment_is_its_parameter(

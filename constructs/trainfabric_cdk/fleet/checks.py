@@ -61,6 +61,7 @@ def check_fleet(
     environment: str,
     subnet: object,
     nodes: object,
+    spares: object,
     workers: object,
     mount_point: str,
     root_device: str,
@@ -75,6 +76,7 @@ def check_fleet(
         (
             *_name_and_place(where, environment, subnet),
             *node_mistakes(where, nodes, workers),
+            *_spare_mistakes(where, nodes, spares),
             *_disks(where, mount_point, root_device),
         )
     )
@@ -92,6 +94,19 @@ def node_mistakes(where: str, nodes: object, workers: object) -> Iterator[Mistak
     if workers is not None and not isinstance(workers, Capacity):
         remedy = "use Capacity.spot() or Capacity.on_demand()"
         yield Mistake(where=where, name="workers", rule="a Capacity", got=repr(workers), remedy=remedy)
+
+
+def _spare_mistakes(where: str, nodes: object, spares: object) -> Iterator[Mistake]:
+    if not is_known(spares):
+        remedy = "give it as a number: what is launched follows from it"
+        yield Mistake(where=where, name="spares", rule="at least 0", got="a token", remedy=remedy)
+    elif not is_whole_number(spares):
+        yield Mistake(where=where, name="spares", rule="a whole number", got=repr(spares))
+    elif spares < 0:
+        yield Mistake(where=where, name="spares", rule="at least 0", got=str(spares))
+    elif spares and nodes == 1:
+        rule = "0 for one node: spares take the place of workers"
+        yield Mistake(where=where, name="spares", rule=rule, got=str(spares), remedy="add nodes")
 
 
 def _name_and_place(where: str, environment: str, subnet: object) -> Iterator[Mistake]:

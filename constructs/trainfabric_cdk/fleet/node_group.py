@@ -19,8 +19,14 @@ _Group = autoscaling.CfnAutoScalingGroup
 class NodeGroup(autoscaling.CfnAutoScalingGroup):
     """From no node to `most` nodes of one launch template in one subnet.
 
-    It names no desired capacity: a deploy neither starts nodes nor stops those of a running job. Capacity rebalancing
-    stays off, because it launches replacements before it terminates and the placement group need not have room.
+    It names no desired capacity: a deploy neither starts nodes nor stops those of a running job. New nodes have no
+    scale-in protection; the controller of a job protects those that train. Capacity rebalancing stays off, because it
+    launches replacements before it terminates and the placement group need not have room.
+
+    It launches the default version of the template, which only `trainfabric job start` moves: it makes a version of the
+    job's own from the newest one and makes that the default. CloudFormation adds versions and leaves the default alone
+    (cloudformation-coverage-roadmap issue 1518), so a deploy during a run leaves the group on the job's version. The
+    number has to be looked up at deploy time, since CloudFormation takes no `$Default` here (issue 295).
     """
 
     def __init__(
@@ -42,7 +48,7 @@ class NodeGroup(autoscaling.CfnAutoScalingGroup):
             max_size=str(most),
             vpc_zone_identifier=[subnet.subnet_id],
             launch_template=_Group.LaunchTemplateSpecificationProperty(
-                launch_template_id=launch_template.ref, version=launch_template.attr_latest_version_number
+                launch_template_id=launch_template.ref, version=launch_template.attr_default_version_number
             ),
             metrics_collection=[_Group.MetricsCollectionProperty(granularity="1Minute", metrics=list(METRICS))],
             tags=[

@@ -1,4 +1,4 @@
-"""What a node may do: read its code and data, write its checkpoints, report, and set the size of its own fleet."""
+"""What a node may do: read its code and data, write its checkpoints, report, and resize and renew its own fleet."""
 
 from __future__ import annotations
 
@@ -15,7 +15,13 @@ from trainfabric_plan import contract
 
 _READ = ("s3:GetObject",)
 _WRITE = ("s3:GetObject", "s3:PutObject", "s3:DeleteObject", "s3:AbortMultipartUpload")
-_SCALE = ("autoscaling:SetDesiredCapacity",)
+_FLEET = (
+    "autoscaling:SetDesiredCapacity",
+    "autoscaling:SetInstanceProtection",
+    "autoscaling:TerminateInstanceInAutoScalingGroup",
+)
+"""Release a fleet, protect its members, and give a lost one back by its id. Protection from scale-in does not stop the
+last (Auto Scaling user guide, "Use instance scale-in protection"), nor health checks and spot interruptions."""
 _DECRYPT = ("kms:Decrypt",)
 _ENCRYPT = ("kms:Decrypt", "kms:GenerateDataKey")
 """What S3 does with a bucket's key in the name of who reads or writes (S3 user guide, UsingKMSEncryption)."""
@@ -57,17 +63,17 @@ class NodeRole(iam.Role):
         self._allow_key(_DECRYPT, data_bucket)
         self._allow_key(_ENCRYPT, checkpoint_bucket)
         self._allow(["ssm:GetParameter"], self._parameters(environment))
-        self._allow_metrics()
+        self._allow_without_resource()
 
-    def allow_scaling(self, group_names: Sequence[str]) -> None:
-        """Let the nodes set the size of these Auto Scaling groups: to zero when a job ends, so that nobody is billed.
+    def allow_fleet(self, group_names: Sequence[str]) -> None:
+        """Let the nodes empty these Auto Scaling groups when a job ends, protect members, and replace lost ones by id.
 
-        Within what the template says: whoever may only set the desired capacity cannot raise the largest size.
+        Within what the template says: none of it raises the largest size, or changes what is launched.
         """
         stack = Stack.of(self)
         arn = f"arn:{stack.partition}:autoscaling:{stack.region}:{stack.account}:autoScalingGroup"
         groups = [f"{arn}:*:autoScalingGroupName/{name}" for name in group_names]
-        self._allow(_SCALE, groups)
+        self._allow(_FLEET, groups)
         for group in groups:
             acknowledge_wildcard(self, group, "AWS chooses the number before the group's name")
 
@@ -89,7 +95,8 @@ class NodeRole(iam.Role):
             for name in names
         ]
 
-    def _allow_metrics(self) -> None:
+    def _allow_without_resource(self) -> None:
+        """Actions that IAM knows no resource for (service authorization reference, CloudWatch and EC2 Auto Scaling)."""
         self.add_to_policy(
             iam.PolicyStatement(
                 actions=["cloudwatch:PutMetricData"],
@@ -97,4 +104,8 @@ class NodeRole(iam.Role):
                 conditions={"StringEquals": {"cloudwatch:namespace": contract.METRIC_NAMESPACE}},
             )
         )
-        acknowledge_wildcard(self, "*", "PutMetricData knows no resources; the condition on the namespace bounds it")
+        self._allow(["autoscaling:DescribeAutoScalingGroups"], ["*"])
+        reason = (
+            "No resource can be named: PutMetricData is bounded by its namespace, DescribeAutoScalingGroups only reads"
+        )
+        acknowledge_wildcard(self, "*", reason)

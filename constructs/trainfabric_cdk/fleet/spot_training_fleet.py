@@ -28,7 +28,7 @@ from trainfabric_cdk.fleet.node_role import NodeRole
 from trainfabric_cdk.fleet.user_data import refuse_too_large, user_data
 from trainfabric_cdk.network import node_interfaces, refuse_public_addresses
 from trainfabric_cdk.storage import LustreMount
-from trainfabric_plan.contract import RENDEZVOUS_PORT, NodeVariable, Paths, Role, Tag, group_name
+from trainfabric_plan.contract import CONTROL_PORT, RENDEZVOUS_PORT, NodeVariable, Paths, Role, Tag, group_name
 from trainfabric_plan.environment.types import ROOT_DEVICE
 
 _Template = Callable[..., NodeLaunchTemplate]
@@ -37,9 +37,10 @@ _Template = Callable[..., NodeLaunchTemplate]
 class SpotTrainingFleet(Construct):
     """Nodes of one type in one subnet, as two Auto Scaling groups that start empty.
 
-    The coordinator is on demand, so that the rendezvous and the job record outlive an interruption; workers are spot
+    The coordinator is on demand, so that the controller and the rendezvous outlive an interruption; workers are spot
     unless asked otherwise. No node runs until a job starts (`trainfabric job start` scales up), and the coordinator
-    scales both groups to zero when the job ends.
+    scales both groups to zero when the job ends. While a job runs, its nodes are those it was started with, whatever is
+    deployed meanwhile.
 
     Args:
         scope: Parent construct.
@@ -50,6 +51,7 @@ class SpotTrainingFleet(Construct):
         security_group: Group of the nodes; an `EfaSecurityGroup` unless `efa` is off.
         instance_type: One EC2 type of the catalog, such as `p5.48xlarge`.
         nodes: Number of nodes, the coordinator among them.
+        spares: Workers beyond them that a job may keep up and warm, to take the place of a lost one.
         data_bucket: Training data; nodes read it.
         checkpoint_bucket: Checkpoints and job records; nodes write it.
         lustre: File system that the nodes mount.
@@ -95,6 +97,7 @@ class SpotTrainingFleet(Construct):
         root_device: str = ROOT_DEVICE,
         associate_public_ip: bool = False,
         boot_commands: Sequence[str] = (),
+        spares: int = 0,
     ) -> None:
         super().__init__(scope, id)
         check_fleet(
@@ -102,6 +105,7 @@ class SpotTrainingFleet(Construct):
             environment=environment,
             subnet=subnet,
             nodes=nodes,
+            spares=spares,
             workers=workers,
             mount_point=lustre_mount_point,
             root_device=root_device,
@@ -143,8 +147,8 @@ class SpotTrainingFleet(Construct):
         self.launch_templates: dict[Role, ec2.CfnLaunchTemplate] = {}
         self._add(Role.COORDINATOR, template, Capacity.on_demand(), 1)
         if nodes > 1:
-            self._add(Role.WORKER, template, workers or Capacity.spot(), nodes - 1)
-        self.role.allow_scaling([group_name(environment, role) for role in self.groups])
+            self._add(Role.WORKER, template, workers or Capacity.spot(), nodes - 1 + spares)
+        self.role.allow_fleet([group_name(environment, role) for role in self.groups])
         self.notices = InterruptionNotices(self, "Interruptions")
 
     def _common_variables(
@@ -161,6 +165,7 @@ class SpotTrainingFleet(Construct):
             NodeVariable.LUSTRE_MOUNT_NAME: lustre.mount_name,
             NodeVariable.LUSTRE_MOUNT_POINT: mount_point,
             NodeVariable.RENDEZVOUS_PORT: str(RENDEZVOUS_PORT),
+            NodeVariable.CONTROL_PORT: str(CONTROL_PORT),
             NodeVariable.STATE_DIRECTORY: Paths.STATE,
         }
 
@@ -169,13 +174,15 @@ class SpotTrainingFleet(Construct):
         script = user_data({**self._variables, NodeVariable.ROLE: role.value}, self._boot_commands)
         refuse_too_large(self, script, self._boot_commands)
         tags = {Tag.ENVIRONMENT: self._environment, Tag.ROLE: role.value}
-        self.launch_templates[role] = template(self, f"{name}Template", capacity=capacity, user_data=script, tags=tags)
-        self.groups[role] = NodeGroup(
+        made = template(self, f"{name}Template", capacity=capacity, user_data=script, tags=tags)
+        group = NodeGroup(
             self,
             f"{name}Group",
             name=group_name(self._environment, role),
-            launch_template=self.launch_templates[role],
+            launch_template=made,
             subnet=self._subnet,
             most=most,
             tags=tags,
         )
+        made.describe(group)
+        self.launch_templates[role], self.groups[role] = made, group
