@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from trainfabric_plan.contract import RENDEZVOUS_PORT, NodeVariable, Paths, Role
+from trainfabric_plan.contract import CONTROL_PORT, RENDEZVOUS_PORT, NodeVariable, Paths, Role
 from trainfabric_plan.errors import InvalidInput, Mistake
 
 METADATA_ENDPOINT_VARIABLE = "AWS_EC2_METADATA_SERVICE_ENDPOINT"
@@ -26,7 +26,9 @@ class NodeSettings:
         role: What this node is in the fleet.
         region: AWS region.
         checkpoint_bucket: Bucket of the job records and checkpoints.
-        rendezvous_port: TCP port of the rendezvous on the coordinator.
+        rendezvous_port: TCP port of the rendezvous store on the coordinator.
+        control_port: TCP port of the controller on the coordinator.
+        asset_key: Key of the training asset that the node runs, if it is told.
         state: Directory for runs, logs and caches.
         metadata_endpoint: Address of the instance metadata service.
     """
@@ -36,6 +38,8 @@ class NodeSettings:
     region: str
     checkpoint_bucket: str
     rendezvous_port: int
+    control_port: int
+    asset_key: str | None
     state: Path
     metadata_endpoint: str
 
@@ -56,6 +60,8 @@ def read_settings(variables: Mapping[str, str] | None = None) -> NodeSettings:
         region=given[NodeVariable.REGION],
         checkpoint_bucket=given[NodeVariable.CHECKPOINT_BUCKET],
         rendezvous_port=int(given.get(NodeVariable.RENDEZVOUS_PORT) or RENDEZVOUS_PORT),
+        control_port=int(given.get(NodeVariable.CONTROL_PORT) or CONTROL_PORT),
+        asset_key=given.get(NodeVariable.ASSET_KEY) or None,
         state=Path(given.get(NodeVariable.STATE_DIRECTORY) or Paths.STATE),
         metadata_endpoint=given.get(METADATA_ENDPOINT_VARIABLE) or _METADATA_ENDPOINT,
     )
@@ -75,9 +81,10 @@ def _wrong(given: Mapping[str, str]) -> list[Mistake]:
     found, role = [], given.get(NodeVariable.ROLE)
     if role and role not in tuple(Role):
         found.append(_mistake(NodeVariable.ROLE, f"one of {', '.join(Role)}", role))
-    port = given.get(NodeVariable.RENDEZVOUS_PORT)
-    if port and not (port.isdecimal() and 0 < int(port) < 65536):
-        found.append(_mistake(NodeVariable.RENDEZVOUS_PORT, "a port from 1 to 65535", port))
+    for name in (NodeVariable.RENDEZVOUS_PORT, NodeVariable.CONTROL_PORT):
+        port = given.get(name)
+        if port and not (port.isdecimal() and 0 < int(port) < 65536):
+            found.append(_mistake(name, "a port from 1 to 65535", port))
     return found
 
 

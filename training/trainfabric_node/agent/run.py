@@ -1,210 +1,167 @@
-"""One run of a job, on one node: join, train, watch, report."""
+"""One run of a job, on one node: what its controller wants is done, until it is over or the node has to go."""
 
 from __future__ import annotations
 
 import logging
-import shutil
 import time
-from dataclasses import dataclass
+from collections.abc import Callable
+from types import TracebackType
 
-from trainfabric_node.agent.failure import how_it_failed
-from trainfabric_node.agent.host import Host, attempt
-from trainfabric_node.agent.launch import Launch, trainer_variables
-from trainfabric_node.agent.metrics import StepMetrics
-from trainfabric_node.agent.process import TrainerProcess
-from trainfabric_node.agent.publisher import Publisher
-from trainfabric_node.jobs.records import (
-    BECAUSE_OF_ANOTHER,
-    JobSpec,
-    NodeState,
-    NodeStatus,
-    Rendezvous,
-    StopReason,
-    StopRequest,
-    now,
-)
-from trainfabric_plan.contract import Role
-from trainfabric_plan.errors import TrainfabricError
+from trainfabric_node.agent.beats import Beats
+from trainfabric_node.agent.bell import Bell
+from trainfabric_node.agent.crew import Crew
+from trainfabric_node.agent.desk import Desk
+from trainfabric_node.agent.epoch import Epoch
+from trainfabric_node.agent.host import Host
+from trainfabric_node.agent.launcher import Launcher
+from trainfabric_node.agent.lease import LeaseKeeper
+from trainfabric_node.agent.lookout import Lookout
+from trainfabric_node.agent.notices import NoticeWatch, most_urgent
+from trainfabric_node.agent.publisher import Uploads
+from trainfabric_node.jobs.records import JobSpec
+from trainfabric_node.membership.protocol import Answer, EpochOrder, Notice
 
 _LOG = logging.getLogger(__name__)
-_KILL_S = 10.0
-"""After SIGTERM; a trainer that is still there then is killed."""
+_FENCE_S = 2.0
+"""For the launcher to kill the ranks when the lease is lost; then it is killed itself."""
 
+_FAREWELL_S = 2.0
+"""For a node without ranks to tell the controller that it leaves."""
 
-@dataclass(frozen=True)
-class NodeEnd:
-    """How a run ended on this node."""
-
-    state: NodeState
-    detail: str = ""
-
-
-NEVER_BEGAN = NodeEnd(NodeState.STOPPED, "stopped before training began")
+_UPLOAD_S = 15.0
+_THREADS_S = 5.0
 
 
 class NodeRun:
-    """Takes this node through one run."""
+    """Takes this node through one run.
 
-    def __init__(self, host: Host, spec: JobSpec) -> None:
+    The main loop, which calls `look`, holds all decisions. Around it, each on a thread of its own so that none waits
+    for another: beats, the lease, notices, the bucket, uploads, and the connection to the launcher.
+
+    Args:
+        host: This node.
+        spec: The run.
+        launcher: Starts and kills ranks.
+        bell: Rung whenever there is something to look at.
+        leaving: Whether the supervisor was told to leave.
+    """
+
+    def __init__(self, host: Host, spec: JobSpec, launcher: Launcher, bell: Bell, leaving: Callable[[], bool]) -> None:
+        records, files, timing = host.ledger.run(spec.job, spec.run), host.files(spec), host.timing(spec)
         self._host = host
         self._spec = spec
-        self._patience = host.patience
-        self._records = host.ledger.run(spec.job, spec.run)
-        self._files = host.files(spec)
-        self._publisher = Publisher(self._records, self._files, host.node.instance_id, host.patience.publish_s)
-        checkpoints = host.ledger.checkpoints(spec.job)
-        self._metrics = StepMetrics(
-            self._records,
-            lambda: commit.step if (commit := checkpoints.newest()) else None,
-            host.metrics,
-            host.patience.metrics_s,
+        self._timing = timing
+        self._launcher = launcher
+        self._bell = bell
+        self._leaving = leaving
+        self._leaving_since: float | None = None
+        self._epoch: Epoch | None = None
+        self._newest = 0
+        self._lease_lost = False
+        self._desk = Desk(host.node, spec.nonce, bell.ring, time.monotonic())
+        self._lease = LeaseKeeper(timing.lease_s, self._fence)
+        self._lookout = Lookout(host, spec, self._desk, bell.ring)
+        self._beats = Beats(
+            self._desk, lambda: self._lookout.controller, self._lease.renew, self._lookout.hurry, timing
         )
-        self._next_heartbeat = 0.0
-        self._next_notice = 0.0
-        self._notice: str | None = None
+        self._notices = NoticeWatch(host.notices, timing.notice_s, bell.ring)
+        self._uploads = Uploads(records, files, host.node.instance_id, timing.publish_s, bell.ring)
+        self._crew = Crew(bell)
 
-    def follow(self) -> NodeEnd:
-        """Joins, trains until the trainer ends or has to, publishes what it left behind, and reports the end."""
-        _LOG.info("job %s, run %d: joining as %s", self._spec.job, self._spec.run, self._host.node.role)
-        attempt(lambda: self._report(NodeState.JOINING))
-        met = self._meet()
-        end = self._train(met) if isinstance(met, Rendezvous) else met
-        if end.state is NodeState.FAILED:
-            attempt(lambda: self._request("failed", f"on {self._host.node.instance_id}"))
-        while not attempt(lambda: self._report(end.state, end.detail)) and not self._host.leaving.is_set():
-            time.sleep(self._patience.poll_s)
-        _LOG.info("job %s, run %d: %s %s", self._spec.job, self._spec.run, end.state, end.detail)
-        return end
+    def follow(self) -> None:
+        """Takes part until the run is over, or until the node has left it."""
+        _LOG.info("job %s, run %d: taking part", self._spec.job, self._spec.run)
+        with self:
+            while not self.look(time.monotonic()):
+                self._bell.wait(self._timing.look_s)
+        _LOG.info("job %s, run %d: over on this node", self._spec.job, self._spec.run)
 
-    def _meet(self) -> Rendezvous | NodeEnd:
-        """Where the nodes meet; how the run ended on this node if it is to end before they have."""
-        ours = Rendezvous(host=self._host.node.address, port=self._host.rendezvous_port)
-        deadline = time.monotonic() + self._patience.meet_s
-        while self._stop_reason() is None and self._is_current():
-            if self._host.node.role is Role.COORDINATOR:
-                attempt(lambda: self._records.announce(ours))
-            found = attempt(self._records.rendezvous)
-            if found:
-                return found
-            if time.monotonic() > deadline:
-                return NodeEnd(NodeState.FAILED, f"no coordinator came up within {self._patience.meet_s:g} s")
-            self._beat(NodeState.JOINING)
-            time.sleep(self._patience.poll_s)
-        return NEVER_BEGAN
+    def __enter__(self) -> NodeRun:
+        for name, worker in (
+            ("lease", self._lease),
+            ("lookout", self._lookout),
+            ("beats", self._beats),
+            ("notices", self._notices),
+            ("uploads", self._uploads),
+        ):
+            self._crew.start(name, worker.run, worker.stop)
+        return self
 
-    def _train(self, rendezvous: Rendezvous) -> NodeEnd:
-        self._write_files()
-        launch = Launch(
-            spec=self._spec,
-            node=self._host.node,
-            rendezvous=rendezvous,
-            checkpoints=self._host.checkpoints(self._spec),
-            files=self._files,
-        )
-        variables = trainer_variables(self._host.variables, self._host.region)
-        command = self._host.build_command(launch)
-        with TrainerProcess(command, variables, self._files.directory, self._files.log) as trainer:
-            attempt(lambda: self._report(NodeState.RUNNING))
-            forced = self._watch(trainer)
-            status = trainer.status
-        attempt(self._publisher.publish)
-        if self._host.node.role is Role.COORDINATOR:
-            attempt(self._metrics.publish)
-        return forced or self._judge(trainer, status)
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+        if self._epoch is not None:
+            self._epoch.kill()
+        if error is None:
+            self._await_uploads()
+        self._crew.stop(_THREADS_S)
 
-    def _write_files(self) -> None:
-        shutil.rmtree(self._files.directory, ignore_errors=True)
-        self._files.output.mkdir(parents=True)
-        self._files.cache.mkdir(parents=True, exist_ok=True)
-        self._files.recipe.write_text(self._spec.recipe.model_dump_json(indent=2))
-        self._files.plan.write_text(self._spec.plan.model_dump_json(indent=2))
-
-    def _watch(self, trainer: TrainerProcess) -> NodeEnd | None:
-        """Until the trainer has ended; how it ended if that had to be forced or it never began."""
-        began, asked_at, reason = False, None, None
-        while trainer.status is None:
-            attempt(self._publisher.publish_when_due)
-            self._beat(NodeState.RUNNING)
-            began = began or trainer.has_children
-            reason = self._stop_reason()
-            if reason and asked_at is None:
-                asked_at = time.monotonic()
-                self._files.stop_flag.touch()
-            allowed = self._patience.after(reason) if began and reason else self._patience.unbegun_s
-            if asked_at is not None and time.monotonic() - asked_at >= allowed:
-                self._terminate(trainer)
-                return _forced(reason, allowed) if began else NEVER_BEGAN
-            if not self._is_current():
-                self._terminate(trainer)
-                return NodeEnd(NodeState.FAILED, "the environment was released while the trainer ran")
-            time.sleep(self._patience.poll_s)
-        left_unbegun = asked_at is not None and not began and trainer.status != 0
-        return NEVER_BEGAN if left_unbegun and reason != "failed" else None
-
-    def _terminate(self, trainer: TrainerProcess) -> None:
-        trainer.terminate()
-        deadline = time.monotonic() + _KILL_S
-        while trainer.status is None and time.monotonic() < deadline:
-            time.sleep(0.05)
-
-    def _beat(self, state: NodeState) -> None:
-        if self._host.node.role is Role.COORDINATOR:
-            attempt(self._metrics.publish_when_due)
-        if time.monotonic() >= self._next_heartbeat:
-            self._next_heartbeat = time.monotonic() + self._patience.heartbeat_s
-            attempt(lambda: self._report(state))
-
-    def _stop_reason(self) -> StopReason | None:
-        """Why the run is to end; tells the other nodes if the reason is on this one."""
-        request = attempt(self._records.stop_request)
-        if request and request.reason == "failed":
-            return "failed"
-        why = self._interruption()
-        if why is None:
-            return request.reason if request else None
-        if request is None:
-            attempt(lambda: self._request("interrupted", f"{self._host.node.instance_id}: {why}"))
-        return "interrupted"
-
-    def _interruption(self) -> str | None:
-        if self._host.leaving.is_set():
-            return "the agent was told to leave"
-        if self._notice is None and time.monotonic() >= self._next_notice:
-            self._next_notice = time.monotonic() + self._patience.notice_s
-            self._notice = attempt(self._host.interruption)
-        return self._notice
-
-    def _request(self, reason: StopReason, detail: str) -> None:
-        self._records.request_stop(StopRequest(reason=reason, detail=detail, requested=now()))
-
-    def _is_current(self) -> bool:
-        """Whether the environment is still this run's, as far as the bucket answers."""
-        try:
-            holder = self._host.ledger.current()
-        except TrainfabricError:
+    def look(self, now: float) -> bool:
+        """Looks at everything once, does what follows, and says how the node is; whether the run is over here."""
+        self._crew.check()
+        answer = self._desk.take()
+        if self._lookout.over or (answer is not None and answer.concluded):
             return True
-        return holder is not None and holder.nonce == self._spec.nonce
+        if self._lease_lost:
+            self._lose_lease(now)
+        if answer is not None:
+            self._obey(answer, now)
+        self._say(now)
+        return self._may_leave(now)
 
-    def _judge(self, trainer: TrainerProcess, status: int | None) -> NodeEnd:
-        if status != 0:
-            alone = self._spec.plan.nodes == 1
-            return NodeEnd(NodeState.FAILED, how_it_failed(status, trainer.output(), alone=alone))
-        deadline = time.monotonic() + self._patience.result_s
-        while time.monotonic() < deadline:
-            result = attempt(self._records.result)
-            if result:
-                return NodeEnd(NodeState(result.status), f"at step {result.step}")
-            time.sleep(self._patience.poll_s)
-        return NodeEnd(NodeState.FAILED, "the trainer left with status 0, but no node published its result")
+    def _obey(self, answer: Answer, now: float) -> None:
+        if answer.order is not None:
+            self._begin(answer.order, now)
+        elif self._epoch is not None and answer.epoch > self._epoch.number:
+            _LOG.info("epoch %d goes on without this node", answer.epoch)
+            self._epoch.kill()
+            self._epoch = None
+        drain = answer.drain
+        if drain is not None and self._epoch is not None and drain.epoch == self._epoch.number:
+            self._epoch.ask_to_leave(drain.at)
 
-    def _report(self, state: NodeState, detail: str = "") -> bool:
+    def _begin(self, order: EpochOrder, now: float) -> None:
+        """Starts an epoch once; the launcher kills what is left of an earlier one."""
         node = self._host.node
-        self._records.report(
-            NodeStatus(instance_id=node.instance_id, role=node.role, state=state, detail=detail, updated=now())
-        )
-        return True
+        own = [(member.instance_id, member.incarnation) for member in order.record.nodes]
+        if order.record.number <= self._newest or (node.instance_id, node.incarnation) not in own:
+            return
+        self._newest = order.record.number
+        place = own.index((node.instance_id, node.incarnation))
+        _LOG.info("epoch %d: rank %d of %d nodes", self._newest, place, len(own))
+        self._epoch = Epoch(self._host, self._spec, order, place, self._launcher, self._uploads, now)
 
+    def _say(self, now: float) -> None:
+        epoch = None if self._epoch is None else self._epoch.look(now)
+        self._desk.say(ready=self._launcher.ready, notice=self._notice(), epoch=epoch)
 
-def _forced(reason: StopReason | None, after_s: float) -> NodeEnd:
-    forced = f"ended by force {after_s:g} s after the stop"
-    return NodeEnd(NodeState.FAILED, f"{BECAUSE_OF_ANOTHER}: {forced}" if reason == "failed" else forced)
+    def _notice(self) -> Notice | None:
+        leave = Notice(kind="leave", detail="the supervisor was told to leave") if self._leaving() else None
+        return most_urgent(self._notices.notice, leave)
+
+    def _fence(self) -> None:
+        """Called by the lease's thread."""
+        self._lease_lost = True
+        self._launcher.end(_FENCE_S)
+        self._bell.ring()
+
+    def _lose_lease(self, now: float) -> None:
+        self._lease_lost = False
+        _LOG.warning("no answer of the controller for %g s: the ranks are ended", self._timing.lease_s)
+        if self._epoch is not None:
+            self._epoch.fail(f"no answer of the controller for {self._timing.lease_s:g} s", now)
+
+    def _may_leave(self, now: float) -> bool:
+        """Whether the supervisor was told to leave and its ranks have: in order, unless that takes too long."""
+        if not self._leaving():
+            return False
+        if self._leaving_since is None:
+            _LOG.info("told to leave")
+            self._leaving_since = now
+        waited = now - self._leaving_since
+        if self._epoch is None or self._epoch.ended:
+            return self._desk.has_heard() or waited > _FAREWELL_S
+        return waited > self._timing.drain_s
+
+    def _await_uploads(self) -> None:
+        asked, deadline = self._uploads.ask(), time.monotonic() + _UPLOAD_S
+        while not self._uploads.has_finished(asked) and time.monotonic() < deadline:
+            self._bell.wait(deadline - time.monotonic())
