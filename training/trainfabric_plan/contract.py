@@ -97,6 +97,9 @@ CONTROLLER_UNIT = "trainfabric-controller.service"
 RENDEZVOUS_UNIT = "trainfabric-rendezvous.service"
 """Of the coordinator: the store in which the ranks of an epoch find each other."""
 
+LAUNCHER_SOCKET = "launcher.sock"
+"""In the state directory: the unix socket on which the launcher listens once it is warm."""
+
 # --- in the checkpoint bucket ------------------------------------------------------------------------------------
 
 CURRENT_JOB_KEY = "jobs/current.json"

@@ -36,7 +36,11 @@ class Request:
         resume: Go on from a commit.
         from_step: Which; the newest if `None`.
         stop_after_step: Stop, with a checkpoint, after this step.
-        stop_flag: Stop, with a checkpoint, at the first step boundary after this file appears on any node.
+        stop_flag: A file that says, once it appears on any node, when to stop: `now` (or nothing), at the first step
+            boundary and with a checkpoint; `checkpoint`, after the next checkpoint that is due anyway.
+        nonce: Of the claim that was made for this run in the checkpoint log; `None` if the run is to make its own.
+        rank_files: Directory for beats and ends of the ranks of this node, if they are to be told.
+        beat_s: Seconds between two beats of a rank.
         reference: Train without DeepSpeed, in one process.
         device: auto, cpu or cuda.
     """
@@ -52,6 +56,9 @@ class Request:
     from_step: int | None
     stop_after_step: int | None
     stop_flag: Path | None
+    nonce: str | None
+    rank_files: Path | None
+    beat_s: float
     reference: bool
     device: str
 
@@ -83,6 +90,9 @@ def read_request(arguments: Sequence[str], world_size: int) -> Request:
         from_step=given.from_step,
         stop_after_step=given.stop_after_step,
         stop_flag=given.stop_flag,
+        nonce=given.nonce,
+        rank_files=given.rank_files,
+        beat_s=given.beat_seconds,
         reference=given.reference,
         device=given.device,
     )
@@ -99,7 +109,8 @@ def _parser() -> argparse.ArgumentParser:
     parser = _Parser(
         prog="python -m trainfabric_training",
         description="Train a recipe in the layout of a plan. Start one process per rank with torchrun or srun.",
-        epilog="Exit status: 0 done or stopped in order, 1 failed, 2 something in the input is wrong.",
+        epilog="Exit status: 0 done, 75 stopped in order, to go on with --resume, 1 failed, "
+        "2 something in the input is wrong.",
     )
     parser.add_argument("--recipe", required=True, metavar="NAME|FILE", help="name of a recipe, or its JSON file")
     parser.add_argument("--plan", type=Path, metavar="FILE", help="plan as JSON")
@@ -113,7 +124,12 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--resume", action="store_true", help="go on from the newest commit")
     parser.add_argument("--from-step", type=int, metavar="N", help="go on from the commit of this step")
     parser.add_argument("--stop-after-step", type=int, metavar="N", help="stop there, with a checkpoint")
-    parser.add_argument("--stop-flag", type=Path, metavar="FILE", help="stop, with a checkpoint, once it exists")
+    parser.add_argument(
+        "--stop-flag", type=Path, metavar="FILE", help="stop once it exists: now, or as it says at the next checkpoint"
+    )
+    parser.add_argument("--nonce", metavar="NONCE", help="claim that this run commits under, if one was made for it")
+    parser.add_argument("--rank-files", type=Path, metavar="DIR", help="for beats and ends of this node's ranks")
+    parser.add_argument("--beat-seconds", type=float, default=2.0, metavar="S", help="between two beats of a rank")
     parser.add_argument("--reference", action="store_true", help="one process, plain PyTorch, no checkpoints")
     parser.add_argument("--cache", type=Path, metavar="DIR", help="for downloads, shared by the ranks of a node")
     parser.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto", help="auto: CUDA if there is any")
@@ -146,7 +162,7 @@ def _mistakes(given: argparse.Namespace, plan: Plan | None, chosen: Recipe, worl
         yield _mistake("--plan", "given without --reference", None, "write one with trainfabric plan --json")
     else:
         yield from _plan_mistakes(plan, chosen, world_size)
-    for option in ("resume", "from_step", "stop_flag", "stop_after_step"):
+    for option in ("resume", "from_step", "stop_flag", "stop_after_step", "nonce"):
         if getattr(given, option) and given.checkpoints is None:
             name = f"--{option.replace('_', '-')}"
             yield _mistake(name, "given with --checkpoints", "none", "say where the checkpoints are")
@@ -157,6 +173,8 @@ def _number_mistakes(given: argparse.Namespace) -> Iterator[Mistake]:
         value = getattr(given, option)
         if value is not None and value < 1:
             yield _mistake(f"--{option.replace('_', '-')}", "at least 1", value, None)
+    if not given.beat_seconds > 0:
+        yield _mistake("--beat-seconds", "above 0", given.beat_seconds, None)
 
 
 def _reference_mistakes(given: argparse.Namespace, chosen: Recipe, world_size: int) -> Iterator[Mistake]:

@@ -1,14 +1,18 @@
-"""What a rank is told by its launcher; the one place of the package that reads and sets environment variables."""
+"""What a process is told by who started it; the one place of the package that reads and sets environment variables."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping, MutableMapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 
+from trainfabric_plan.contract import RENDEZVOUS_PORT, NodeVariable, Paths
 from trainfabric_plan.errors import mistake
 
 _FIRST_PORT, _PORTS = 20_000, 10_000
+_METADATA_ENDPOINT_VARIABLE = "AWS_EC2_METADATA_SERVICE_ENDPOINT"
+_METADATA_ENDPOINT = "http://169.254.169.254"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,6 +26,8 @@ class RankSettings:
         local_size: Ranks on this node.
         host: Where the processes meet, or `None` if there is only one.
         port: TCP port on that host.
+        store_prefix: Of this run's keys in the store that listens there already; `None` if rank 0 opens a store there,
+            or torchrun has.
     """
 
     rank: int = 0
@@ -30,6 +36,77 @@ class RankSettings:
     local_size: int = 1
     host: str | None = None
     port: int = 0
+    store_prefix: str | None = None
+
+    def in_store(self, prefix: str) -> RankSettings:
+        """The same with a store that serves several runs."""
+        return replace(self, store_prefix=prefix)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LaunchSettings:
+    """What the launcher and the rendezvous store of a node need to know.
+
+    Attributes:
+        state: Directory of the node's state; the launcher's socket is made in it.
+        rendezvous_port: TCP port of the store.
+        metadata_endpoint: Address of the instance metadata service.
+    """
+
+    state: Path
+    rendezvous_port: int
+    metadata_endpoint: str
+
+
+def read_launch_settings(variables: Mapping[str, str] | None = None) -> LaunchSettings:
+    """The settings in these variables, by default those of the process, which come from the node's environment file.
+
+    Raises:
+        InvalidInput: If the port is none.
+    """
+    given = os.environ if variables is None else variables
+    port = given.get(NodeVariable.RENDEZVOUS_PORT) or str(RENDEZVOUS_PORT)
+    if not (port.isdecimal() and 0 < int(port) < 65536):
+        remedy = f"correct {Paths.NODE_ENVIRONMENT}, which the user data writes"
+        raise mistake("node settings", NodeVariable.RENDEZVOUS_PORT, "a port from 1 to 65535", port, remedy)
+    return LaunchSettings(
+        state=Path(given.get(NodeVariable.STATE_DIRECTORY) or Paths.STATE),
+        rendezvous_port=int(port),
+        metadata_endpoint=given.get(_METADATA_ENDPOINT_VARIABLE) or _METADATA_ENDPOINT,
+    )
+
+
+def prepare_launcher(variables: MutableMapping[str, str] | None = None) -> None:
+    """Sets what must stand before torch is imported in a process that forks ranks.
+
+    Whether there is CUDA is asked of NVML: CUDA itself, once asked, cannot be used in a forked process.
+    """
+    target = os.environ if variables is None else variables
+    target.setdefault("OMP_NUM_THREADS", "1")
+    target["PYTORCH_NVML_BASED_CUDA_CHECK"] = "1"
+    target["TORCHDYNAMO_DISABLE"] = "1"
+
+
+def prepare_ranks(*, cpu: bool, variables: MutableMapping[str, str] | None = None) -> None:
+    """Sets what DeepSpeed reads while it is imported, as `export` does; `cpu` if there is no CUDA."""
+    target = os.environ if variables is None else variables
+    if cpu:
+        target["DS_ACCELERATOR"] = "cpu"
+
+
+def enter_epoch(given: Mapping[str, str], variables: MutableMapping[str, str] | None = None) -> None:
+    """Takes the variables of an epoch over those of the launcher.
+
+    Every node has as many ranks as the others, so that torch elastic need not gather them through the store.
+    """
+    target = os.environ if variables is None else variables
+    target.update(given)
+    target["TORCH_ELASTIC_WORKER_IDENTICAL"] = "1"
+
+
+def threads() -> int:
+    """Threads that a rank computes with on the CPU."""
+    return _number(os.environ, "OMP_NUM_THREADS")
 
 
 def read_settings(variables: Mapping[str, str] | None = None) -> RankSettings:

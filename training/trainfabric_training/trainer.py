@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from enum import IntEnum
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -17,11 +19,11 @@ from trainfabric_training.engine import Engine, distributed_engine, reference_en
 from trainfabric_training.engine.keeper import Keeper
 from trainfabric_training.feed import Feed
 from trainfabric_training.parallel import Mesh, Ranks
-from trainfabric_training.telemetry import Progress, Records, StepRecord
+from trainfabric_training.telemetry import Progress, RankFiles, Records, StepRecord
 
 
-def train(request: Request, ranks: Ranks, device: torch.device) -> None:
-    """Runs what was asked for; every rank calls it.
+def train(request: Request, ranks: Ranks, device: torch.device, files: RankFiles) -> bool:
+    """Runs what was asked for; every rank calls it. Whether it was stopped before the last step, to be resumed.
 
     Raises:
         TrainfabricError: If something in the input is wrong; `Agreed` if all ranks know.
@@ -40,24 +42,35 @@ def train(request: Request, ranks: Ranks, device: torch.device) -> None:
     else:
         engine = distributed = distributed_engine(request.recipe, mesh, ranks, device)
         if checkpoints is not None:
-            keeper = Keeper(distributed, checkpoints, ranks, records, job=request.job)
-            keeper.claim()
-            start = ranks.on_first(lambda: chosen_start(request, checkpoints, records))
+            keeper = Keeper(distributed, checkpoints, ranks, records, job=request.job, nonce=request.nonce)
+            if request.nonce is None:
+                keeper.claim()
+                start = ranks.on_first(lambda: chosen_start(request, checkpoints, records))
             if start is not None:
+                files.phase("restore")
                 keeper.restore(start)
 
     first = 1 if start is None else start.step + 1
-    status, step = take_steps(request, ranks, engine, feed, records, keeper, first)
-    records.event("stop" if status == "stopped" else "done", step=step)
-    records.result(status, step)
+    stopped, step = take_steps(request, ranks, engine, feed, records, files, keeper, first)
+    records.event("stop" if stopped else "done", step=step)
+    records.result("stopped" if stopped else "done", step)
+    return stopped
 
 
 def take_steps(
-    request: Request, ranks: Ranks, engine: Engine, feed: Feed, records: Records, keeper: Keeper | None, first: int
-) -> tuple[str, int]:
-    """Steps from `first` on, with checkpoints; `done` or `stopped`, and the last step."""
+    request: Request,
+    ranks: Ranks,
+    engine: Engine,
+    feed: Feed,
+    records: Records,
+    files: RankFiles,
+    keeper: Keeper | None,
+    first: int,
+) -> tuple[bool, int]:
+    """Steps from `first` on, with checkpoints; whether it was stopped before the last, and the step reached."""
     recipe = request.recipe
-    stop_asked_for = stopping(request, ranks)
+    asked_to_stop = stopping(request, ranks)
+    files.phase("train")
     for step in range(first, recipe.steps + 1):
         began = time.perf_counter()
         outcome = engine.train_step(feed.micro_batches(step))
@@ -71,30 +84,53 @@ def take_steps(
                 learning_rate=outcome.learning_rate,
             )
         )
-        last = step == recipe.steps
-        stop = stop_asked_for(step)
-        if keeper is not None and (stop or last or step % recipe.checkpoint_every == 0):
+        files.step(step)
+        last, stop = step == recipe.steps, asked_to_stop(step)
+        due = last or step % recipe.checkpoint_every == 0
+        if keeper is not None and (due or stop is Stop.NOW):
+            files.phase("save")
             keeper.save(step)
-        if stop and not last:
-            return "stopped", step
-    return "done", max(recipe.steps, first - 1)
+            files.phase("train")
+        if not last and (stop is Stop.NOW or (due and stop is Stop.AT_CHECKPOINT)):
+            return True, step
+    return False, max(recipe.steps, first - 1)
 
 
-def stopping(request: Request, ranks: Ranks) -> Callable[[int], bool]:
+class Stop(IntEnum):
+    """Whether to stop, and when; of several answers the highest counts."""
+
+    NO = 0
+    AT_CHECKPOINT = 1
+    NOW = 2
+
+
+def stopping(request: Request, ranks: Ranks) -> Callable[[int], Stop]:
     """Whether to stop after a step; all ranks answer alike, whichever of them sees the flag first."""
     flag = request.stop_flag
 
-    def asked_for(step: int) -> bool:
-        seen = ranks.any(flag.exists()) if flag is not None else False
-        return seen or step == request.stop_after_step
+    def asked_for(step: int) -> Stop:
+        seen = Stop.NO if flag is None else Stop(ranks.highest(flagged(flag)))
+        return Stop.NOW if step == request.stop_after_step else seen
 
     return asked_for
+
+
+def flagged(flag: Path) -> Stop:
+    """What the flag of this node says."""
+    try:
+        words = flag.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return Stop.NO
+    return Stop.AT_CHECKPOINT if words.strip() == "checkpoint" else Stop.NOW
 
 
 def chosen_start(request: Request, checkpoints: CheckpointStore | None, records: Records) -> LogEntry | None:
     """The commit to go on from, with the records made ready for it."""
     start = None if checkpoints is None else starting_commit(request, checkpoints)
-    records.begin(None if start is None else start.step)
+    if request.nonce is not None:
+        records.begin_epoch()
+    else:
+        records.begin(None if start is None else start.step)
     return start
 
 

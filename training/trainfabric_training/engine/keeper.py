@@ -16,16 +16,26 @@ class Keeper:
     """The checkpoints of one run of a job; every rank has one and calls it alike."""
 
     def __init__(
-        self, engine: StatefulEngine, checkpoints: CheckpointStore, ranks: Ranks, records: Records, *, job: str
+        self,
+        engine: StatefulEngine,
+        checkpoints: CheckpointStore,
+        ranks: Ranks,
+        records: Records,
+        *,
+        job: str,
+        nonce: str | None = None,
     ) -> None:
         self._engine = engine
         self._checkpoints = checkpoints
         self._ranks = ranks
         self._records = records
-        self._run = Run(job=job, nonce=ranks.on_first(new_nonce), code_version=code_version())
+        self._run = Run(job=job, nonce=nonce or ranks.on_first(new_nonce), code_version=code_version())
 
     def claim(self) -> None:
-        """Makes this run the only one that can commit; the commit to start from is chosen after it, not before."""
+        """Makes this run the only one that can commit; the commit to start from is chosen after it, not before.
+
+        A run that was given a nonce commits under the claim that was made with it, for as long as it is the newest.
+        """
         self._ranks.on_first(lambda: self._checkpoints.claim(self._run.nonce))
 
     def restore(self, commit: LogEntry) -> None:

@@ -9,13 +9,23 @@ from typing import Any, TypeVar
 import torch
 import torch.distributed as dist
 
-from trainfabric_plan.errors import TrainfabricError
+from trainfabric_plan.errors import TrainfabricError, Unreachable
 
 T = TypeVar("T")
 
 
 class Agreed(TrainfabricError):
-    """An error of one rank that every rank raises at the same place, so that none waits for another."""
+    """An error of one rank that every rank raises at the same place, so that none waits for another.
+
+    Attributes:
+        rank: Which rank had it.
+        passing: Whether it may go by itself, as when a service does not answer.
+    """
+
+    def __init__(self, message: str, *, rank: int, passing: bool) -> None:
+        super().__init__(message)
+        self.rank = rank
+        self.passing = passing
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,15 +48,15 @@ class Ranks:
             Agreed: On every rank if any of them raised a `TrainfabricError`; with the message of the first.
         """
         outcomes = self._gathered(_outcome(call))
-        for outcome in outcomes:
-            if outcome.error is not None:
-                raise Agreed(outcome.error)
+        for rank, outcome in enumerate(outcomes):
+            outcome.check(rank)
         return [outcome.value for outcome in outcomes]
 
     def each(self, call: Callable[[], T]) -> T:
         """Calls on every rank; its own result on each. Raises `Agreed` as `everywhere` does."""
         outcome = _outcome(call)
-        self.everywhere(lambda: _raise(outcome.error))
+        for rank, one in enumerate(self._gathered(outcome.without_value())):
+            one.check(rank)
         value: T = outcome.value
         return value
 
@@ -57,18 +67,17 @@ class Ranks:
             box = [outcome]
             dist.broadcast_object_list(box, src=0, group=self.group)
             outcome = box[0]
-        if outcome.error is not None:
-            raise Agreed(outcome.error)
+        outcome.check(0)
         value: T = outcome.value
         return value
 
-    def any(self, flag: bool) -> bool:
-        """Whether the flag is set on any rank."""
+    def highest(self, number: int) -> int:
+        """The highest of the numbers of all ranks."""
         if self.size == 1:
-            return flag
-        value = torch.tensor([int(flag)])
+            return number
+        value = torch.tensor([number])
         dist.all_reduce(value, op=dist.ReduceOp.MAX, group=self.group)
-        return bool(value.item())
+        return int(value.item())
 
     def _gathered(self, outcome: _Outcome) -> list[_Outcome]:
         if self.size == 1:
@@ -82,6 +91,16 @@ class Ranks:
 class _Outcome:
     value: Any = None
     error: str | None = None
+    passing: bool = False
+
+    def check(self, rank: int) -> None:
+        """Raises the error of this rank's call, if it had one."""
+        if self.error is not None:
+            raise Agreed(self.error, rank=rank, passing=self.passing)
+
+    def without_value(self) -> _Outcome:
+        """Whether it went well."""
+        return _Outcome(error=self.error, passing=self.passing)
 
 
 def _outcome(call: Callable[[], Any]) -> _Outcome:
@@ -89,9 +108,4 @@ def _outcome(call: Callable[[], Any]) -> _Outcome:
     try:
         return _Outcome(value=call())
     except TrainfabricError as error:
-        return _Outcome(error=str(error))
-
-
-def _raise(error: str | None) -> None:
-    if error is not None:
-        raise TrainfabricError(error)
+        return _Outcome(error=str(error), passing=isinstance(error, Unreachable))

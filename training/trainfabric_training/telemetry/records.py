@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from trainfabric_plan.contract import EVENTS_FILE, RESULT_FILE, STEPS_FILE
-from trainfabric_plan.errors import Refused, mistake
+from trainfabric_plan.errors import InvalidInput, Refused, mistake
 from trainfabric_training.telemetry.progress import Progress
 
 
@@ -60,7 +60,23 @@ class Records:
             if steps.exists():
                 self._keep_steps(steps, after_step)
         except OSError as error:
-            raise mistake(str(self._directory), "--output", "a directory to write into", error.strerror) from error
+            raise self._unwritable(error) from error
+
+    def begin_epoch(self) -> None:
+        """Makes the directory ready for one epoch of several: whatever its files held, they begin empty.
+
+        Raises:
+            InvalidInput: If the directory cannot be written.
+        """
+        if not self._active:
+            return
+        try:
+            self._directory.mkdir(parents=True, exist_ok=True)
+            (self._directory / RESULT_FILE).unlink(missing_ok=True)
+            for name in (STEPS_FILE, EVENTS_FILE):
+                (self._directory / name).write_bytes(b"")
+        except OSError as error:
+            raise self._unwritable(error) from error
 
     def step(self, record: StepRecord) -> None:
         """Appends a step, and prints it if there is to be progress."""
@@ -82,6 +98,9 @@ class Records:
         unfinished = target.with_name(f".{target.name}")
         unfinished.write_text(json.dumps({"status": status, "step": step}) + "\n", encoding="utf-8")
         unfinished.replace(target)
+
+    def _unwritable(self, error: OSError) -> InvalidInput:
+        return mistake(str(self._directory), "--output", "a directory to write into", error.strerror)
 
     def _append(self, name: str, line: dict[str, Any]) -> None:
         if not self._active:
