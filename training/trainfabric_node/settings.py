@@ -19,7 +19,7 @@ _REMEDY = f"correct {Paths.NODE_ENVIRONMENT}, which the user data writes"
 
 @dataclass(frozen=True, kw_only=True)
 class NodeSettings:
-    """What the agent needs to know; everything else it reads from the job.
+    """What supervisor and controller need to know; everything else they read from the job.
 
     Attributes:
         environment: Name of the deployed environment.
@@ -68,7 +68,7 @@ def read_settings(variables: Mapping[str, str] | None = None) -> NodeSettings:
 
 
 def inherited_variables() -> dict[str, str]:
-    """The variables that the trainer inherits from the agent."""
+    """The variables that the ranks inherit from the supervisor."""
     return dict(os.environ)
 
 
