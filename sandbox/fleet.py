@@ -1,37 +1,48 @@
-"""What the embedded AWS says about the nodes of an environment: instances that should run, and their user data."""
+"""What the embedded AWS says about the nodes of an environment: instances that should run, as they were launched."""
 
 from __future__ import annotations
 
 import base64
-import re
 from dataclasses import dataclass
 from typing import Any
 
 import boto3
 from botocore.exceptions import BotoCoreError, ClientError
 
-from trainfabric_plan.contract import Paths, environment_parameter
+from trainfabric_plan.contract import environment_parameter
 from trainfabric_plan.deployed import DeployedEnvironment
-from trainfabric_plan.errors import InvalidInput, NotFound, Unreachable, mistake
+from trainfabric_plan.errors import NotFound, Unreachable
 
-HEREDOC = re.compile(
-    rf"^cat > ?{re.escape(Paths.NODE_ENVIRONMENT)} <<-? ?(['\"]?)(?P<end>\w+)\1\n(?P<body>.*?)^(?P=end)$", re.M | re.S
-)
+EFA_TYPES = ("efa", "efa-only")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Instance:
-    """An instance that EC2 says is running.
+    """An instance that EC2 says is running; nothing of it changes when its launch template gets a new version.
 
-    `variables` is the block of variables that the user data of its launch template version writes.
+    Attributes:
+        instance_id: Such as `i-0123456789abcdef0`.
+        instance_type: Such as `p5.48xlarge`.
+        availability_zone: Such as `us-east-1a`.
+        image_id: Of the AMI.
+        spot: Whether EC2 may take it back.
+        user_data: As EC2 gives it to the instance, decoded.
+        efa_devices: Interfaces with EFA.
+        accelerators: Name of each GPU of its type.
+        tags: Of the instance.
+        shows_tags: Whether its metadata service does.
     """
 
     instance_id: str
     instance_type: str
     availability_zone: str
+    image_id: str
     spot: bool
+    user_data: str
+    efa_devices: int
+    accelerators: tuple[str, ...]
     tags: dict[str, str]
-    variables: dict[str, str]
+    shows_tags: bool
 
 
 class Fleet:
@@ -47,64 +58,86 @@ class Fleet:
         self._autoscaling = boto3.client("autoscaling")
         self._ec2 = boto3.client("ec2")
         self.deployed = _deployed(environment)
-        self._user_data: dict[tuple[str, str], dict[str, Any]] = {}
+        self._known: dict[str, Instance] = {}
+        self._accelerators: dict[str, tuple[str, ...]] = {}
 
     def running(self) -> list[Instance]:
-        """The instances that should run now."""
+        """The instances that should run now.
+
+        Raises:
+            Unreachable: If the embedded AWS does not answer.
+        """
         try:
             return self._running()
         except (BotoCoreError, ClientError) as error:
-            raise Unreachable(f"sandbox: the embedded AWS must answer, got {error}; is it running?") from error
+            raise _silent(error) from error
+
+    def terminate(self, instance_id: str) -> None:
+        """What EC2 does after a spot notice or when a machine dies: the instance is terminated, its group goes on.
+
+        Raises:
+            Unreachable: If the embedded AWS does not answer.
+        """
+        try:
+            self._ec2.terminate_instances(InstanceIds=[instance_id])
+        except (BotoCoreError, ClientError) as error:
+            raise _silent(error) from error
 
     def _running(self) -> list[Instance]:
         groups = [group for group in (self.deployed.coordinator_group, self.deployed.worker_group) if group]
         found = self._autoscaling.describe_auto_scaling_groups(AutoScalingGroupNames=groups)["AutoScalingGroups"]
-        members = {member["InstanceId"]: group for group in found for member in group["Instances"]}
+        members = {member["InstanceId"]: member for group in found for member in group["Instances"]}
         if not members:
             return []
         answer = self._ec2.describe_instances(InstanceIds=list(members))
         described = [item for reservation in answer["Reservations"] for item in reservation["Instances"]]
-        return [self._instance(item, members) for item in described if item["State"]["Name"] == "running"]
+        running = [item for item in described if item["State"]["Name"] == "running"]
+        return [self._instance(item, members[item["InstanceId"]]) for item in running]
 
-    def _instance(self, described: dict[str, Any], groups: dict[str, Any]) -> Instance:
-        template = self._template(groups[described["InstanceId"]])
+    def _instance(self, described: dict[str, Any], member: dict[str, Any]) -> Instance:
+        name = described["InstanceId"]
+        if name not in self._known:
+            self._known[name] = self._read(described, self._launched_from(member))
+        return self._known[name]
+
+    def _read(self, described: dict[str, Any], template: dict[str, Any]) -> Instance:
+        interfaces = template.get("NetworkInterfaces", [])
         return Instance(
             instance_id=described["InstanceId"],
             instance_type=described["InstanceType"],
             availability_zone=described["Placement"]["AvailabilityZone"],
-            spot=template.get("InstanceMarketOptions", {}).get("MarketType") == "spot",
+            image_id=described["ImageId"],
+            spot=described.get("InstanceLifecycle") == "spot",
+            user_data=self._user_data(described["InstanceId"]),
+            efa_devices=sum(interface.get("InterfaceType") in EFA_TYPES for interface in interfaces),
+            accelerators=self._accelerators_of(described["InstanceType"]),
             tags={tag["Key"]: tag["Value"] for tag in described.get("Tags", [])},
-            variables=node_variables(base64.b64decode(template["UserData"]).decode()),
+            shows_tags=template.get("MetadataOptions", {}).get("InstanceMetadataTags") == "enabled",
         )
 
-    def _template(self, group: dict[str, Any]) -> dict[str, Any]:
-        mixed = group.get("MixedInstancesPolicy") or {}
-        named = group.get("LaunchTemplate") or mixed["LaunchTemplate"]["LaunchTemplateSpecification"]
-        key = (named["LaunchTemplateId"], named.get("Version", "$Default"))
-        if key not in self._user_data:
-            versions = self._ec2.describe_launch_template_versions(LaunchTemplateId=key[0], Versions=[key[1]])
-            self._user_data[key] = versions["LaunchTemplateVersions"][0]["LaunchTemplateData"]
-        return self._user_data[key]
+    def _user_data(self, instance_id: str) -> str:
+        answer = self._ec2.describe_instance_attribute(InstanceId=instance_id, Attribute="userData")
+        return base64.b64decode(answer["UserData"].get("Value", "")).decode()
+
+    def _launched_from(self, member: dict[str, Any]) -> dict[str, Any]:
+        named = member["LaunchTemplate"]
+        versions = self._ec2.describe_launch_template_versions(
+            LaunchTemplateId=named["LaunchTemplateId"], Versions=[named["Version"]]
+        )
+        data: dict[str, Any] = versions["LaunchTemplateVersions"][0]["LaunchTemplateData"]
+        return data
+
+    def _accelerators_of(self, instance_type: str) -> tuple[str, ...]:
+        if instance_type not in self._accelerators:
+            found = self._ec2.describe_instance_types(InstanceTypes=[instance_type])["InstanceTypes"]
+            gpus = [gpu for item in found for gpu in item.get("GpuInfo", {}).get("Gpus", [])]
+            names = [f"{gpu['Manufacturer']} {gpu['Name']}" for gpu in gpus for _ in range(gpu["Count"])]
+            self._accelerators[instance_type] = tuple(names)
+        return self._accelerators[instance_type]
 
 
-def node_variables(user_data: str) -> dict[str, str]:
-    """The variables of the here-document that user data writes to `Paths.NODE_ENVIRONMENT`.
-
-    Raises:
-        InvalidInput: If there is no such here-document, or a line of it is no `NAME=value`.
-    """
-    found = HEREDOC.search(user_data)
-    if found is None:
-        raise _user_data_mistake(f"a shell script with cat > {Paths.NODE_ENVIRONMENT} <<'WORD' in it", "none")
-    lines = [line for line in found["body"].splitlines() if line.strip()]
-    for line in lines:
-        if not re.match(r"^[A-Z_][A-Z0-9_]*=", line):
-            raise _user_data_mistake("lines of NAME=value between the marks", repr(line))
-    return dict(line.split("=", 1) for line in lines)
-
-
-def _user_data_mistake(rule: str, got: str) -> InvalidInput:
-    return mistake("launch template", "user data", rule, got, "see trainfabric_cdk/fleet/user_data.py")
+def _silent(error: Exception) -> Unreachable:
+    return Unreachable(f"sandbox: the embedded AWS must answer, got {error}; is it running?")
 
 
 def _deployed(environment: str) -> DeployedEnvironment:
@@ -115,5 +148,5 @@ def _deployed(environment: str) -> DeployedEnvironment:
     except ssm.exceptions.ParameterNotFound as error:
         raise NotFound(f"sandbox: no environment {environment} is deployed; cdk deploy --all makes {name}") from error
     except (BotoCoreError, ClientError) as error:
-        raise Unreachable(f"sandbox: the embedded AWS must answer, got {error}; is it running?") from error
+        raise _silent(error) from error
     return DeployedEnvironment.model_validate_json(value)

@@ -3,8 +3,8 @@
 `python -I -S guard.py GRACE_SECONDS COMMAND…`: the guard gets SIGTERM when its parent dies (PR_SET_PDEATHSIG), and
 orphans of the command become its children (PR_SET_CHILD_SUBREAPER), even those in sessions of their own. On SIGTERM
 or SIGINT it sends SIGTERM to the command and, once the command has ended or the grace is over, SIGKILL to every
-process below the guard. If the guard itself is killed, so is the command. Leaves with the command's exit status, or
-128 + signal.
+process below the guard; on SIGUSR1 it does so at once. If the guard itself is killed, so is the command. Leaves with
+the command's exit status, or 128 + signal.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ LIBC = ctypes.CDLL(None, use_errno=True)
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
 ENDING = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP}
+AT_ONCE = signal.SIGUSR1
 POLL_S = 0.5
 
 
@@ -79,7 +80,9 @@ def _reap() -> None:
 def _wait(command: subprocess.Popen[bytes], grace_s: float) -> int:
     deadline = float("inf")
     while command.poll() is None and time.monotonic() < deadline:
-        heard = signal.sigtimedwait({*ENDING, signal.SIGCHLD}, POLL_S)
+        heard = signal.sigtimedwait({*ENDING, AT_ONCE, signal.SIGCHLD}, POLL_S)
+        if heard and heard.si_signo == AT_ONCE:
+            break
         if heard and heard.si_signo in ENDING and deadline == float("inf"):
             command.terminate()
             deadline = time.monotonic() + grace_s
@@ -89,7 +92,7 @@ def _wait(command: subprocess.Popen[bytes], grace_s: float) -> int:
 
 def main(arguments: list[str]) -> int:
     """Run the command of `arguments` (grace in seconds, then the command) and see to its end."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {*ENDING, signal.SIGCHLD})
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {*ENDING, AT_ONCE, signal.SIGCHLD})
     _tie_to_parent(signal.SIGTERM)
     LIBC.prctl(PR_SET_CHILD_SUBREAPER, 1)
     grace_s, *command = arguments

@@ -1,7 +1,8 @@
 """A stand-in for the EC2 instance metadata service, version 2, for one local node.
 
-Source: EC2 User Guide, "Use the Instance Metadata Service to access instance metadata" and "Spot Instance
-interruption notices": a token is asked for with PUT and a time to live of 1 s to 6 h; without one, GET is a 401.
+Source: EC2 User Guide, "Use the Instance Metadata Service to access instance metadata", "Spot Instance interruption
+notices" and "EC2 instance rebalance recommendations": a token is asked for with PUT and a time to live of 1 s to 6 h;
+without one, GET is a 401.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ TTL_HEADER = "X-aws-ec2-metadata-token-ttl-seconds"
 TOKEN_HEADER = "X-aws-ec2-metadata-token"
 LONGEST_TTL_S = 21600
 NOTICE_PATH = "spot/instance-action"
+REBALANCE_PATH = "events/recommendations/rebalance"
+USER_DATA_PATH = "/latest/user-data"
 
 
 class InstanceMetadata:
@@ -28,9 +31,12 @@ class InstanceMetadata:
     Args:
         address: Loopback address (127.x.y.z) to listen on; also the `local-ipv4` that is answered.
         values: Metadata by path below `latest/meta-data/`, such as `instance-id`.
+        user_data: The instance's user data, `None` if it was launched without.
     """
 
-    def __init__(self, address: str, values: Mapping[str, str]) -> None:
+    def __init__(self, address: str, values: Mapping[str, str], user_data: str | None = None) -> None:
+        self.address = address
+        self.user_data = user_data
         self._values = {**values, "local-ipv4": address}
         self._tokens: dict[str, float] = {}
         self._server = ThreadingHTTPServer((address, 0), _handler(self))
@@ -46,6 +52,10 @@ class InstanceMetadata:
     def interrupt(self, at: str, action: str = "terminate") -> None:
         """Give the spot interruption notice: `at` is an ISO 8601 time in UTC."""
         self._values[NOTICE_PATH] = json.dumps({"action": action, "time": at})
+
+    def recommend_rebalance(self, at: str) -> None:
+        """Say that an interruption is likelier than usual, since `at`, an ISO 8601 time in UTC."""
+        self._values[REBALANCE_PATH] = json.dumps({"noticeTime": at})
 
     def start(self) -> None:
         """Begin to answer."""
@@ -74,6 +84,12 @@ class InstanceMetadata:
         """Whether a token is one of ours and still good."""
         return token is not None and self._tokens.get(token, 0.0) > time.monotonic()
 
+    def text(self, path: str) -> str | None:
+        """What a GET of a whole path gives, `None` for a 404."""
+        if path == USER_DATA_PATH:
+            return self.user_data
+        return self.value(path.removeprefix(PREFIX)) if path.startswith(PREFIX) else None
+
     def value(self, path: str) -> str | None:
         """The text at a path; for a directory the names in it, as EC2 lists them."""
         if path in self._values:
@@ -100,7 +116,7 @@ def _handler(metadata: InstanceMetadata) -> type[BaseHTTPRequestHandler]:
             if not metadata.accepts(self.headers.get(TOKEN_HEADER)):
                 self._answer(HTTPStatus.UNAUTHORIZED)
                 return
-            text = metadata.value(self.path.removeprefix(PREFIX)) if self.path.startswith(PREFIX) else None
+            text = metadata.text(self.path)
             self._answer(HTTPStatus.NOT_FOUND if text is None else HTTPStatus.OK, text or "")
 
         def _answer(self, status: HTTPStatus, text: str = "") -> None:

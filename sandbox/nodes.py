@@ -1,78 +1,62 @@
-"""Local nodes: every running instance of a deployed environment becomes a process group on this machine.
+"""Local nodes: every running instance of a deployed environment becomes a machine on this one.
 
-A node has a directory, a loopback address and a metadata service of its own. Its code is the training asset that was
-deployed, its variables are those that its launch template's user data writes, with what a systemd drop-in would
-override, and its command is the agent. Running the user data and boot.sh themselves is left to a later issue: they
-install packages and mount Lustre.
+A node has a directory that stands for `/`, a loopback address and a metadata service of its own, and runs its own user
+data (see `sandbox.node`). Files in its directory cause what happens to machines:
 
-A spot interruption notice is given to a node by a file `spot-notice` in its directory (its text, if any, is the time).
+`spot-notice`: an interruption notice, and EC2 takes the instance two minutes later (the file's text may be the time);
+`rebalance`: a rebalance recommendation; `power-off`: the power is cut, and EC2 finds the instance dead;
+`freeze` and `thaw`: every process stops where it is, and goes on.
 """
 
 from __future__ import annotations
 
-import os
-import shutil
-import sys
+import socket
 import time
-import zipfile
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-import boto3
-from botocore.exceptions import ClientError
-
 from sandbox.fleet import Fleet, Instance
-from sandbox.metadata import InstanceMetadata
-from sandbox.processes import Child, Children, free_port, node_environment
-from trainfabric_plan.contract import NodeVariable
-from trainfabric_plan.errors import NotFound
+from sandbox.node.local_node import LocalNode, power_on
+from sandbox.processes import Children, node_environment
+from trainfabric_plan.errors import Unreachable
 
-AGENT = (sys.executable, "-m", "trainfabric_node", "agent")
-POLL_S = 0.5
-GRACE_S = 15.0
-"""Time that an agent has between SIGTERM and SIGKILL."""
-RESTART_S = 5.0
-"""As the unit's Restart=on-failure and RestartSec: an agent that fails is started again."""
-NOTICE_FILE = "spot-notice"
+LOOK_S = 0.1
+"""Between two looks at the nodes."""
+ASK_S = 0.5
+"""Between two questions to the embedded AWS."""
 NOTICE_S = 120
-
-
-@dataclass(kw_only=True)
-class Node:
-    """A local node: its instance, its files, and what runs for it."""
-
-    instance: Instance
-    directory: Path
-    metadata: InstanceMetadata
-    child: Child
-    started: float
-    noticed: bool = False
+SPOT_NOTICE, REBALANCE, POWER_OFF, FREEZE, THAW = "spot-notice", "rebalance", "power-off", "freeze", "thaw"
+SEEN = ".seen"
+"""Ends the names of files that have had their effect."""
+LOCK_PORT = 29399
 
 
 class NodeRunner:
     """Keeps as many local nodes as the embedded AWS says should run; use it in a `with` block and call `tick` often."""
 
-    def __init__(self, fleet: Fleet, state: Path, children: Children, command: Sequence[str] = AGENT) -> None:
+    def __init__(self, fleet: Fleet, state: Path, children: Children) -> None:
         self._fleet = fleet
         self._state = state.resolve()
         self._children = children
-        self._command = command
-        self._inherited = node_environment()
-        self._rendezvous_port = free_port()
-        self._numbers = iter(range(1, 64_000))
-        self.nodes: dict[str, Node] = {}
-        self._leaving: list[Node] = []
+        self._environment = {**node_environment(), "GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1"}
+        self._addresses = Addresses()
+        self._asked = float("-inf")
+        self._wanted: set[str] = set()
+        self._taken: dict[str, datetime] = {}
+        self.nodes: dict[str, LocalNode] = {}
+        self._leaving: list[LocalNode] = []
 
     def tick(self) -> None:
-        """Start nodes for new instances, stop those of instances that are gone, pass on notices."""
-        wanted = {instance.instance_id: instance for instance in self._fleet.running()}
-        for instance_id in self.nodes.keys() - wanted.keys():
-            self._dismiss(self.nodes.pop(instance_id))
-        for instance_id in sorted(wanted.keys() - self.nodes.keys()):
-            self.nodes[instance_id] = self._begin(wanted[instance_id])
-        for node in self.nodes.values():
+        """Start nodes for new instances, stop those of instances that are gone, let faults happen.
+
+        Raises:
+            Unreachable: If the embedded AWS does not answer.
+        """
+        if time.monotonic() - self._asked >= ASK_S:
+            self._follow(self._fleet.running())
+            self._asked = time.monotonic()
+        for node in list(self.nodes.values()):
             self._look_after(node)
         self._leaving = [node for node in self._leaving if not self._gone(node)]
 
@@ -85,60 +69,67 @@ class NodeRunner:
             self._children.stop(node.child)
             node.metadata.stop()
         self._leaving = []
+        self._addresses.close()
 
-    def _begin(self, instance: Instance) -> Node:
-        directory = self._state / instance.instance_id
-        shutil.rmtree(directory, ignore_errors=True)
-        directory.mkdir(parents=True)
-        _unpack_asset(instance.variables, directory)
-        metadata = InstanceMetadata(_address(next(self._numbers)), _metadata_values(instance))
-        metadata.start()
-        child = self._start_agent(instance, directory, metadata)
-        _say(f"{instance.instance_id} {instance.variables[NodeVariable.ROLE]} started at {metadata.endpoint}")
-        return Node(instance=instance, directory=directory, metadata=metadata, child=child, started=time.monotonic())
+    def _follow(self, running: list[Instance]) -> None:
+        wanted = {instance.instance_id: instance for instance in running}
+        for instance_id in self.nodes.keys() - wanted.keys():
+            self._dismiss(self.nodes.pop(instance_id))
+        for instance_id in sorted(wanted.keys() - self.nodes.keys()):
+            self.nodes[instance_id] = self._begin(wanted[instance_id])
 
-    def _start_agent(self, instance: Instance, directory: Path, metadata: InstanceMetadata) -> Child:
-        return self._children.start(
-            instance.instance_id,
-            self._command,
-            log=directory / "agent.log",
-            environment=self._variables(instance, directory, metadata),
-            directory=directory,
-            grace_s=GRACE_S,
+    def _begin(self, instance: Instance) -> LocalNode:
+        node = power_on(
+            self._children,
+            instance,
+            next(self._addresses),
+            directory=self._state / instance.instance_id,
+            lustre=self._state / "lustre",
+            environment=self._environment,
         )
+        _say(f"{instance.instance_id} started at {node.metadata.address}")
+        return node
 
-    def _variables(self, instance: Instance, directory: Path, metadata: InstanceMetadata) -> dict[str, str]:
-        return {
-            **self._inherited,
-            **instance.variables,
-            NodeVariable.STATE_DIRECTORY: str(directory / "state"),
-            NodeVariable.RENDEZVOUS_PORT: str(self._rendezvous_port),
-            "AWS_EC2_METADATA_SERVICE_ENDPOINT": metadata.endpoint,
-            "PYTHONPATH": str(directory / "code"),
-            "PYTHONUNBUFFERED": "1",
-            "HOME": str(directory),
-            "GLOO_SOCKET_IFNAME": "lo",
-            "OMP_NUM_THREADS": "1",
+    def _look_after(self, node: LocalNode) -> None:
+        faults: dict[str, Callable[[LocalNode, str], None]] = {
+            SPOT_NOTICE: self._give_notice,
+            REBALANCE: self._recommend,
+            FREEZE: lambda node, _: node.freeze(),
+            THAW: lambda node, _: node.thaw(),
+            POWER_OFF: lambda node, _: node.power_off(),
         }
+        for name, cause in faults.items():
+            file = node.directory / name
+            if file.exists():
+                text = file.read_text().strip()
+                file.rename(file.with_name(f"{name}{SEEN}"))
+                cause(node, text)
+                _say(f"{node.instance.instance_id}: {name}")
+        if not node.is_on:
+            self._lose(node, "is dead")
+        elif node.instance.instance_id in self._taken and datetime.now(UTC) >= self._taken[node.instance.instance_id]:
+            self._lose(node, "is taken back")
 
-    def _look_after(self, node: Node) -> None:
-        notice = node.directory / NOTICE_FILE
-        if not node.noticed and notice.exists():
-            node.metadata.interrupt(notice.read_text().strip() or _in_two_minutes())
-            node.noticed = True
-            _say(f"{node.instance.instance_id} got a spot interruption notice")
-        if node.child.exit_status and time.monotonic() - node.started > RESTART_S:
-            _say(f"{node.instance.instance_id} ended with exit status {node.child.exit_status}; started again")
-            self._children.stop(node.child)
-            node.child = self._start_agent(node.instance, node.directory, node.metadata)
-            node.started = time.monotonic()
+    def _give_notice(self, node: LocalNode, text: str) -> None:
+        at = datetime.fromisoformat(text) if text else datetime.now(UTC) + timedelta(seconds=NOTICE_S)
+        node.metadata.interrupt(_in_utc(at))
+        self._taken[node.instance.instance_id] = at
 
-    def _dismiss(self, node: Node) -> None:
+    def _recommend(self, node: LocalNode, _: str) -> None:
+        node.metadata.recommend_rebalance(_in_utc(datetime.now(UTC)))
+
+    def _lose(self, node: LocalNode, how: str) -> None:
+        _say(f"{node.instance.instance_id} {how}: EC2 terminates it")
+        self._fleet.terminate(node.instance.instance_id)
+        self._dismiss(self.nodes.pop(node.instance.instance_id))
+        self._asked = float("-inf")
+
+    def _dismiss(self, node: LocalNode) -> None:
         node.child.ask_to_end()
         self._leaving.append(node)
-        _say(f"{node.instance.instance_id} is gone: its node is told to leave")
+        _say(f"{node.instance.instance_id} is gone: its node shuts down")
 
-    def _gone(self, node: Node) -> bool:
+    def _gone(self, node: LocalNode) -> bool:
         if node.child.running:
             return False
         self._children.stop(node.child)
@@ -146,58 +137,62 @@ class NodeRunner:
         return True
 
 
-def run_nodes(environment: str, state: Path, command: Sequence[str] = AGENT) -> None:
+class Addresses(Iterator[str]):
+    """Loopback addresses that no node of another runner on this machine has; `close` gives them back.
+
+    Raises:
+        Unreachable: If this machine has no loopback addresses to give.
+    """
+
+    def __init__(self) -> None:
+        self._block, self._lock = _free_block()
+        self._number = 0
+
+    def __next__(self) -> str:
+        self._number += 1
+        return f"127.{self._block}.{self._number // 250}.{self._number % 250 + 2}"
+
+    def close(self) -> None:
+        """Let another runner have the addresses."""
+        self._lock.close()
+
+
+def _free_block() -> tuple[int, socket.socket]:
+    """The second byte of addresses that are nobody's; whoever listens at the last of them has the block."""
+    for block in range(2, 250):
+        lock = socket.socket()
+        try:
+            lock.bind((f"127.{block}.255.254", LOCK_PORT))
+            lock.listen()
+        except OSError:
+            lock.close()
+            continue
+        return block, lock
+    raise Unreachable(
+        "sandbox: loopback addresses must be free, got none of 127.2.0.0 to 127.249.0.0; this needs Linux"
+    )
+
+
+def run_nodes(environment: str, state: Path) -> None:
     """Run local nodes for a deployed environment until told to end.
 
     Raises:
-        NotFound: If the environment or the training asset is not there.
+        NotFound: If the environment is not deployed.
         Unreachable: If the embedded AWS does not answer (any more).
     """
     node_environment()
     with Children() as children:
-        runner = NodeRunner(Fleet(environment), state, children, command)
+        runner = NodeRunner(Fleet(environment), state, children)
         try:
             while True:
                 runner.tick()
-                time.sleep(POLL_S)
+                time.sleep(LOOK_S)
         finally:
             runner.stop()
 
 
-def _unpack_asset(variables: dict[str, str], directory: Path) -> None:
-    bucket, key = variables[NodeVariable.ASSET_BUCKET], variables[NodeVariable.ASSET_KEY]
-    archive = directory / "code.zip"
-    try:
-        boto3.client("s3").download_file(bucket, key, str(archive))
-    except ClientError as error:
-        raise NotFound(
-            f"sandbox: the training asset s3://{bucket}/{key} must be in the nodes' S3, got {error}; "
-            "deploy and mirror the buckets"
-        ) from error
-    with zipfile.ZipFile(archive) as code:
-        code.extractall(directory / "code")
-
-
-def _metadata_values(instance: Instance) -> dict[str, str]:
-    shown = {key: value for key, value in instance.tags.items() if "/" not in key and " " not in key}
-    return {
-        "instance-id": instance.instance_id,
-        "instance-type": instance.instance_type,
-        "instance-life-cycle": "spot" if instance.spot else "on-demand",
-        "placement/availability-zone": instance.availability_zone,
-        "placement/region": instance.availability_zone[:-1],
-        **{f"tags/instance/{key}": value for key, value in shown.items()},
-    }
-
-
-def _address(number: int) -> str:
-    """A loopback address that no node of this runner has, and hardly one of another runner on this machine."""
-    block = os.getpid() % 250 + 2
-    return f"127.{block}.{number // 250}.{number % 250 + 2}"
-
-
-def _in_two_minutes() -> str:
-    return (datetime.now(UTC) + timedelta(seconds=NOTICE_S)).strftime("%Y-%m-%dT%H:%M:%SZ")
+def _in_utc(at: datetime) -> str:
+    return at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _say(text: str) -> None:

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 
+from sandbox.guard import AT_ONCE, descendants
 from trainfabric_plan.errors import Unreachable, mistake
 
 GUARD = Path(__file__).with_name("guard.py")
@@ -25,7 +26,6 @@ POLL_S = 0.05
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 LOG_LINES_SHOWN = 20
 ENDPOINT_VARIABLE = "AWS_ENDPOINT_URL"
-INHERITED = ("PATH", "LANG", "LC_ALL", "TMPDIR", "VIRTUAL_ENV", "LD_LIBRARY_PATH")
 
 
 def free_port(host: str = "127.0.0.1") -> int:
@@ -69,6 +69,16 @@ class Child:
         """Send SIGTERM; the guard turns it to SIGKILL after the grace."""
         if self.running:
             self.process.terminate()
+
+    def kill(self) -> None:
+        """SIGKILL to every process of the command at once, and wait until all are gone."""
+        if self.running:
+            self.process.send_signal(AT_ONCE)
+        self.process.wait()
+
+    def below(self) -> set[int]:
+        """Numbers of the command's processes, those in sessions of their own too."""
+        return descendants(self.process.pid)
 
     def stop(self) -> None:
         """Ask to end, and wait until every process of the command is gone."""
@@ -191,7 +201,7 @@ def local_environment(**more: str) -> dict[str, str]:
 
 
 def node_environment() -> dict[str, str]:
-    """What a local node takes over from us: where the sandbox is, and how programs are found.
+    """What a local node takes over from us: where the sandbox is, and the credentials for it.
 
     Raises:
         InvalidInput: If AWS_ENDPOINT_URL is not there: nothing of the sandbox may ever call a real account.
@@ -206,4 +216,4 @@ def node_environment() -> dict[str, str]:
         )
     services = {name: value for name, value in os.environ.items() if name.startswith("AWS_")}
     services.pop("AWS_EC2_METADATA_DISABLED", None)
-    return {**services, **{name: os.environ[name] for name in INHERITED if name in os.environ}}
+    return services

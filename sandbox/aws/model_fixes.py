@@ -1,7 +1,7 @@
 """Where moto's models of single services cannot deploy, update or delete what our templates contain.
 
-1. `AutoScalingGroup`: updated in place (moto terminates the nodes and makes a new group), and its instances are spot
-   instances if the launch template says so.
+1. `AutoScalingGroup`: updated in place (moto terminates the nodes and makes a new group); more of it in
+   `sandbox.aws.auto_scaling`.
 2. `RouteTable`: can be deleted by CloudFormation (moto leaves it, and then the VPC "has dependencies").
 3. `FakeBucket.get_permission`: statements of a bucket policy with a condition are not enforced (moto ignores the
    condition, so "deny without TLS" denies everything).
@@ -26,6 +26,8 @@ from moto.kms.models import Key
 from moto.s3.models import FakeBucket, s3_backends
 from moto.ssm.models import Parameter
 
+from sandbox.aws import auto_scaling
+
 Method = Callable[..., Any]
 CREATE = "create_from_cloudformation_json"
 UPDATE = "update_from_cloudformation_json"
@@ -35,7 +37,7 @@ DELETE = "delete_from_cloudformation_json"
 def install(wrap: Callable[[Any, str, Callable[[Method], Any]], None]) -> None:
     """Change moto; `wrap` is that of `sandbox.aws.moto_patches`."""
     wrap(FakeAutoScalingGroup, UPDATE, lambda _: classmethod(_update_group))
-    wrap(FakeAutoScalingGroup, "replace_autoscaling_group_instances", _launching)
+    auto_scaling.install(wrap)
     wrap(RouteTable, DELETE, lambda _: classmethod(_delete_route_table))
     wrap(FakeBucket, "get_permission", _unconditional)
     wrap(Key, CREATE, lambda create: _with_properties(create, _key_tags))
@@ -69,18 +71,6 @@ def _update_group(
     )
     original_resource.tags = properties.get("Tags", [])
     return original_resource
-
-
-def _launching(launch: Method) -> Method:
-    def launch_instances(group: Any, *arguments: Any, **more: Any) -> None:
-        launch(group, *arguments, **more)
-        if group.ec2_launch_template is None:
-            return
-        data = group.ec2_launch_template.get_version(group.launch_template_version).data
-        for state in group.instance_states:
-            state.instance.lifecycle = data.get("InstanceMarketOptions", {}).get("MarketType")
-
-    return launch_instances
 
 
 def _number(value: str | int | None) -> int | None:
