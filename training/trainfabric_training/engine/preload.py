@@ -7,6 +7,8 @@ import importlib
 
 import torch
 
+from trainfabric_node.store import preload_s3
+
 MODULES = (
     "trainfabric_training.__main__",
     "trainfabric_training.engine.deepspeed_engine",
@@ -38,6 +40,7 @@ def preload() -> None:
     """
     for name in MODULES:
         importlib.import_module(name)
+    preload_s3()
     if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
         raise RuntimeError("CUDA must not be initialised before ranks are forked")
     gc.collect()
