@@ -25,6 +25,7 @@ class Timing:
         rank_stalled_s: Silence of a rank, while others of the node are heard, after which it counts as stopped.
         step_stalled_s: Without a step of any rank after which an epoch counts as stuck; longer than a step and a save.
         drain_s: For a step and a checkpoint, once all ranks are asked to leave.
+        give_up_s: Silence after which a node is given back; longer than its supervisor takes to start anew.
     """
 
     beat_s: float
@@ -39,6 +40,7 @@ class Timing:
     rank_stalled_s: float
     step_stalled_s: float
     drain_s: float
+    give_up_s: float = 60.0
 
 
 PRODUCTION = Timing(
@@ -54,6 +56,7 @@ PRODUCTION = Timing(
     rank_stalled_s=60.0,
     step_stalled_s=1800.0,
     drain_s=600.0,
+    give_up_s=60.0,
 )
 """A node may stall for ten seconds, and more, without a restart."""
 
@@ -70,6 +73,7 @@ FAST = Timing(
     rank_stalled_s=3.0,
     step_stalled_s=60.0,
     drain_s=60.0,
+    give_up_s=8.0,
 )
 """For quiet machines and tests: a lost node is noticed within two seconds, and a stall of two seconds is a loss."""
 

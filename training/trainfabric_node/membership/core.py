@@ -1,0 +1,393 @@
+"""The decisions of a controller: what is known of nodes and epochs, policy and time, to what is to be done.
+
+Nothing here reads a clock, a socket or the bucket. All times are seconds of one monotonic clock.
+"""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from trainfabric_node.jobs.records import JobSpec, StopRequest
+from trainfabric_node.membership.actions import Action, Conclude, Form, Replace, Say
+from trainfabric_node.membership.course import Course, End, stalls
+from trainfabric_node.membership.protocol import Answer, Beat, Drain, EpochOrder
+from trainfabric_node.membership.roster import Node, Roster, members
+from trainfabric_node.membership.timing import Timing
+from trainfabric_plan.contract import Event
+from trainfabric_plan.errors import Refused
+from trainfabric_plan.planning import Plan
+from trainfabric_plan.planning.shrink import shrunk_plan
+
+FRUITLESS = 3
+"""So many failures in a row without a step or a checkpoint more end a run."""
+
+FRUITLESS_LOSSES = 10
+"""As many if lost nodes are among the reasons, which may be nobody's fault."""
+
+_REFUSALS = 3
+"""Nodes with other pins that are given back; more would be launched and given back without an end."""
+
+_LATE = 0.5
+"""Share of the silence that counts as death: a controller that stood still itself for longer knows nothing of it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Own:
+    """The controller itself.
+
+    Attributes:
+        incarnation: Of this process.
+        instance_id: Of its node.
+        began: When it began to listen.
+        deadline: When the nodes of a run that has had no epoch must be up.
+    """
+
+    incarnation: str
+    instance_id: str
+    began: float
+    deadline: float
+
+
+class Core:
+    """What a controller knows and wants in one run.
+
+    Args:
+        spec: The run.
+        timing: That of its policy.
+        own: The controller.
+        order: The newest epoch of the run, if it has had one.
+        known: Ids of nodes that were up already when an earlier controller told of them.
+    """
+
+    def __init__(
+        self, spec: JobSpec, timing: Timing, own: Own, order: EpochOrder | None = None, known: Sequence[str] = ()
+    ) -> None:
+        self._spec = spec
+        self._timing = timing
+        self._own = own
+        self._known = set(known)
+        self._roster = Roster(timing, spec.pins, own.began)
+        self._course = Course(order=order) if order else None
+        self._silent_until = own.began + max(3 * timing.beat_s, timing.settle_s) + timing.ask_s if order else 0.0
+        self._last_tick = own.began
+        self._forming = False
+        self._stop: StopRequest | None = None
+        self._concluded: Conclude | None = None
+        self._lost_at: float | None = None
+        self._waiting: tuple[float | None, int] | None = None
+        self._best_step = 0
+        self._commits = 0
+        self._fruitless: list[bool] = []
+        self._suspect = ""
+        self._refused: set[str] = set()
+        self._told_stalls: set[tuple[int, str, int]] = set()
+
+    # --- what comes in
+
+    def hear(self, beat: Beat, now: float) -> bool:
+        """Takes a beat in; whether it holds news that a tick should look at now.
+
+        Raises:
+            Refused: If it is not of this run.
+        """
+        if not hmac.compare_digest(beat.token.encode(), self._spec.nonce.encode()):
+            remedy = "read jobs/current.json again"
+            raise Refused(f"controller: token must be that of job {self._spec.job}, got another; {remedy}")
+        return self._roster.hear(beat, now)
+
+    def answer(self, beat: Beat) -> Answer:
+        """What the controller wants of the node that said this."""
+        course = self._course
+        answer = Answer(
+            sequence=beat.sequence,
+            controller=self._own.incarnation,
+            epoch=course.record.number if course else 0,
+            concluded=self._concluded is not None,
+        )
+        if course is None or self._concluded or course.end or not course.member(beat.instance_id, beat.incarnation):
+            return answer
+        has_begun = beat.epoch is not None and beat.epoch.number == course.record.number
+        return answer.model_copy(update={"order": None if has_begun else course.order, "drain": course.drain})
+
+    def ask_to_stop(self, request: StopRequest | None) -> None:
+        """Takes in that somebody asked the run to end."""
+        self._stop = self._stop or request
+
+    def committed(self, commits: int, step: int) -> None:
+        """Takes in how many checkpoints the log holds, and of which step the newest is."""
+        self._commits = max(self._commits, commits)
+        self._best_step = max(self._best_step, step)
+
+    def formed(self, order: EpochOrder) -> None:
+        """The epoch that was to be formed is claimed."""
+        self._forming, self._waiting = False, None
+        self._course = Course(order=order, best_step=self._best_step, commits=self._commits)
+
+    def not_formed(self) -> None:
+        """The epoch that was to be formed could not be claimed now; the next tick decides anew."""
+        self._forming = False
+
+    # --- what is known
+
+    @property
+    def course(self) -> Course | None:
+        """The current epoch."""
+        return self._course
+
+    @property
+    def roster(self) -> Roster:
+        """The nodes."""
+        return self._roster
+
+    @property
+    def concluded(self) -> Conclude | None:
+        """How the run has ended, once that is decided."""
+        return self._concluded
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether too few nodes are there, and nothing trains."""
+        return self._waiting is not None
+
+    def quiet(self, now: float) -> bool:
+        """Whether no node is heard any more: all have learnt that the run is over, or are gone."""
+        return all(self._roster.is_silent(node.beat.instance_id, now) for node in self._roster)
+
+    # --- what follows
+
+    def tick(self, now: float) -> list[Action]:
+        """What is to be done now."""
+        if now - self._last_tick > _LATE * self._timing.dead_s:
+            self._roster.since = now
+        self._last_tick = now
+        if self._concluded or self._forming:
+            return []
+        actions = [*self._watch_nodes(now), *self._watch_epoch(now)]
+        if not self._concluded and (self._course is None or self._course.end):
+            actions += self._decide(now)
+        return actions
+
+    def _watch_nodes(self, now: float) -> Iterator[Action]:
+        for node in list(self._roster):
+            yield from self._welcome(node)
+            yield from self._take_notice(node)
+            yield from self._miss(node, now)
+            yield from self._let_go(node, now)
+
+    def _welcome(self, node: Node) -> Iterator[Action]:
+        beat, why = node.beat, self._roster.refusal(node)
+        if why and beat.instance_id not in self._refused:
+            self._refused.add(beat.instance_id)
+            yield Say(event=Event.NODE_REFUSED, fields={"node": beat.instance_id, "detail": why})
+            if len(self._refused) <= _REFUSALS and beat.instance_id != self._own.instance_id:
+                yield self._replace(node, f"launched otherwise than the job: {why}")
+        if node.joined or not self._roster.is_right(node):
+            return
+        node.joined = True
+        if beat.instance_id in self._known:
+            self._known.discard(beat.instance_id)
+            return
+        fields = {"node": beat.instance_id, "address": beat.address, "role": beat.role.value}
+        again = {"detail": "its supervisor started anew"} if node.former else {}
+        yield Say(event=Event.NODE_JOINED, fields={**fields, **again})
+
+    def _take_notice(self, node: Node) -> Iterator[Action]:
+        notice = node.beat.notice
+        if notice is None or notice.kind in node.noticed:
+            return
+        node.noticed.add(notice.kind)
+        event = {"spot": Event.SPOT_NOTICE, "rebalance": Event.REBALANCE}.get(notice.kind)
+        if event:
+            yield Say(event=event, fields={"node": node.beat.instance_id, "detail": notice.detail})
+
+    def _miss(self, node: Node, now: float) -> Iterator[Action]:
+        name = node.beat.instance_id
+        if node.replaced:
+            return
+        if not node.lost and self._roster.is_dead(name, now):
+            node.lost, node.joined, self._lost_at = True, False, now
+            detail = f"not heard for {self._timing.dead_s:g} s"
+            yield Say(event=Event.NODE_LOST, fields={"node": name, "detail": detail})
+        if node.lost and self._roster.silence_s(name, now) > self._timing.give_up_s:
+            yield self._replace(node, f"not heard for {self._timing.give_up_s:g} s")
+
+    def _let_go(self, node: Node, now: float) -> Iterator[Action]:
+        """A node that leaves is given back when its epoch, if it is in one, has ended."""
+        notice, name = node.beat.notice, node.beat.instance_id
+        course = self._course
+        in_epoch = course is not None and course.end is None and course.member(name) is not None
+        if notice is None or not node.is_leaving or node.replaced or in_epoch:
+            return
+        self._lost_at = now
+        yield Say(event=Event.NODE_LOST, fields={"node": name, "detail": f"it leaves: {notice.detail}"})
+        yield self._replace(node, notice.detail)
+
+    def _replace(self, node: Node, detail: str) -> Replace:
+        node.replaced = True
+        return Replace(instance_id=node.beat.instance_id, detail=detail)
+
+    # --- the current epoch
+
+    def _watch_epoch(self, now: float) -> Iterator[Action]:
+        course = self._course
+        if course is None or course.end:
+            return
+        yield from self._tell_stalls(course)
+        end = course.advance(self._roster, self._timing, now)
+        if end is None:
+            if now >= self._silent_until:
+                yield from self._drain(course, now)
+            return
+        fields = {"epoch": course.record.number, "state": end.state, "detail": end.detail}
+        yield Say(event=Event.EPOCH_ENDED, fields=fields)
+        yield from self._after(course, end, now)
+
+    def _tell_stalls(self, course: Course) -> Iterator[Action]:
+        number = course.record.number
+        for name, said in stalls(course, self._roster):
+            for stall in said.stalls:
+                if (number, name, stall.rank) not in self._told_stalls:
+                    self._told_stalls.add((number, name, stall.rank))
+                    fields = {"epoch": number, "node": name, **stall.model_dump()}
+                    yield Say(event=Event.RANK_STALLED, fields=fields)
+
+    def _drain(self, course: Course, now: float) -> Iterator[Action]:
+        wanted = self._wanted_drain(course, now)
+        if wanted is None or (course.drain and (course.drain.at == "now" or wanted[0] == "checkpoint")):
+            return
+        at, detail = wanted
+        course.ask(Drain(epoch=course.record.number, at=at, detail=detail), now)
+        fields = {"epoch": course.record.number, "at": at, "detail": detail}
+        yield Say(event=Event.DRAIN, fields=fields)
+
+    def _wanted_drain(self, course: Course, now: float) -> tuple[Literal["now", "checkpoint"], str] | None:
+        """Whether the ranks should leave, when, and why."""
+        if self._stop:
+            return "now", _asked(self._stop)
+        inside = [node for node in self._roster if course.member(node.beat.instance_id)]
+        for node in inside:
+            if node.is_leaving and node.beat.notice:
+                return "now", f"{node.beat.instance_id}: {node.beat.notice.detail}"
+        if not all((said := node.of_epoch(course.record)) and said.state == "running" for node in inside):
+            return None
+        candidates = self._roster.candidates(now)
+        larger = self._plan(len(candidates))
+        if larger and larger.ranks > course.record.plan.ranks:
+            return "checkpoint", f"{len(candidates)} nodes are there, enough for {larger.layout} in place of " + str(
+                course.record.plan.layout
+            )
+        at_risk = [node.beat.instance_id for node in inside if node.is_at_risk]
+        if at_risk and sum(not node.is_at_risk for node in candidates) >= len(course.record.nodes):
+            return "checkpoint", f"{', '.join(at_risk)}: EC2 recommends to do without it, and another node is there"
+        return None
+
+    def _after(self, course: Course, end: End, now: float) -> Iterator[Action]:
+        """What an epoch's end means for the run."""
+        is_fruitless = end.state == "failed" and end.step <= course.best_step and self._commits <= course.commits
+        self._fruitless = [*self._fruitless, end.has_lost] if is_fruitless else []
+        self._best_step = max(self._best_step, end.step)
+        if end.state == "done":
+            yield self._conclude(Conclude(state="done"))
+        elif end.hopeless:
+            yield self._conclude(Conclude(state="failed", detail=end.detail))
+        elif self._stop:
+            broken = f"; the last epoch failed: {end.detail}" if end.state == "failed" else ""
+            yield self._conclude(Conclude(state="stopped", detail=_asked(self._stop) + broken))
+        elif self._fruitless.count(False) >= FRUITLESS or len(self._fruitless) >= FRUITLESS_LOSSES:
+            times = f"failed {len(self._fruitless)} times in a row without a step or a checkpoint more"
+            yield self._conclude(Conclude(state="failed", detail=f"{times}; last, {end.detail}"))
+        else:
+            yield from self._suspect_node(end, now)
+            for node in list(self._roster):
+                yield from self._let_go(node, now)
+
+    def _suspect_node(self, end: End, now: float) -> Iterator[Action]:
+        """A node on which two failures in a row began, and on no other, is given back; not the controller's own."""
+        if end.state != "failed" or len(end.origins) != 1:
+            self._suspect = ""
+            return
+        (name,) = end.origins
+        node, again = self._roster.get(name), self._suspect == name
+        self._suspect = name
+        if again and node and not node.replaced and name != self._own.instance_id:
+            self._lost_at = now
+            yield self._replace(node, "two failures in a row began on it")
+
+    def _conclude(self, conclusion: Conclude) -> Conclude:
+        self._concluded = conclusion
+        return conclusion
+
+    # --- the next epoch
+
+    def _decide(self, now: float) -> Iterator[Action]:
+        if now < self._silent_until:
+            return
+        if self._stop:
+            began = "" if self._course else "before training began, "
+            yield self._conclude(Conclude(state="stopped", detail=began + _asked(self._stop)))
+            return
+        candidates = self._roster.candidates(now, self._course.record if self._course else None)
+        if len(candidates) >= self._spec.plan.nodes:
+            yield self._form(candidates, self._spec.plan)
+        elif self._course is None:
+            yield from self._gather(candidates, now)
+        elif not self._roster.undecided(now):
+            yield from self._make_do(candidates, now)
+
+    def _gather(self, candidates: Sequence[Node], now: float) -> Iterator[Action]:
+        """Nothing trains before all nodes are there; a part of a fleet is not kept for longer than the deadline."""
+        if now < self._own.deadline:
+            return
+        wanted, within = self._spec.plan.nodes, self._spec.policy.start_deadline_s
+        refused = f"; refused: {', '.join(sorted(self._refused))}" if self._refused else ""
+        detail = f"only {len(candidates)} of {wanted} nodes came up within {within} s{refused}; released"
+        yield self._conclude(Conclude(state="failed", detail=detail))
+
+    def _make_do(self, candidates: list[Node], now: float) -> Iterator[Action]:
+        """Waits for a replacement, then goes on with what is there, if a layout fits it."""
+        until: float | None = self._since(candidates, now) + self._spec.policy.wait_for_replacement_s
+        if until is not None and now >= until:
+            plan = self._plan(len(candidates))
+            if plan:
+                yield self._form(candidates, plan)
+                return
+            until = None
+        if self._waiting != (until, len(candidates)):
+            self._waiting = until, len(candidates)
+            detail = f"{len(candidates)} of {self._spec.plan.nodes} nodes are there"
+            more = "" if until is not None else "; no layout fits them, another node is waited for"
+            yield Say(event=Event.WAIT, fields={"detail": detail + more, "until": until})
+
+    def _since(self, candidates: Sequence[Node], now: float) -> float:
+        """Since when nodes are missing."""
+        course = self._course
+        if course and len(candidates) < len(course.record.nodes):
+            self._lost_at = max(course.settled, self._lost_at or 0.0)
+        if self._lost_at is None:
+            self._lost_at = now
+        return self._lost_at
+
+    def _form(self, candidates: Sequence[Node], plan: Plan) -> Form:
+        before = self._course.record if self._course else None
+        chosen = list(candidates[: plan.nodes])
+        self._forming = True
+        return Form(nodes=members(chosen, before), plan=plan, detail=self._why(plan))
+
+    def _why(self, plan: Plan) -> str:
+        course = self._course
+        if course is None or course.end is None:
+            return f"{plan.nodes} nodes are there"
+        ended = {"resume": "left in order", "failed": "failed", "done": "done"}[course.end.state]
+        return f"epoch {course.record.number} {ended}: {course.end.detail}"
+
+    def _plan(self, nodes: int) -> Plan | None:
+        """The largest plan of the job on so many nodes."""
+        spec = self._spec
+        return shrunk_plan(spec.plan, spec.recipe, nodes, spec.policy.minimum_nodes)
+
+
+def _asked(request: StopRequest) -> str:
+    return f"{request.reason} {request.detail}".strip()

@@ -1,0 +1,160 @@
+"""What a controller knows of the nodes: what they last said, and how long they have been silent."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from trainfabric_node.jobs.records import JobPins
+from trainfabric_node.membership.protocol import Beat, EpochNode, EpochRecord, NodeEpoch
+from trainfabric_node.membership.timing import Timing
+from trainfabric_plan.contract import Role
+
+_BEATS = 4
+"""A node that has missed so many beats is silent: nothing is decided about it until it is heard again or dead."""
+
+
+@dataclass(kw_only=True)
+class Node:
+    """One node, by its last beat.
+
+    Attributes:
+        beat: What it last said.
+        heard: When.
+        joined: Whether it has been up, warm and right since it was last lost.
+        lost: Whether it is counted out for its silence.
+        replaced: Whether the fleet was asked for another; it is taken in no more.
+        noticed: Kinds of notices that were told.
+        former: Incarnations of its supervisor that are gone.
+    """
+
+    beat: Beat
+    heard: float
+    joined: bool = False
+    lost: bool = False
+    replaced: bool = False
+    noticed: set[str] = field(default_factory=set)
+    former: set[str] = field(default_factory=set)
+
+    @property
+    def is_leaving(self) -> bool:
+        """Whether it is about to go for certain."""
+        return self.beat.notice is not None and self.beat.notice.kind in ("spot", "leave")
+
+    @property
+    def is_at_risk(self) -> bool:
+        """Whether EC2 recommends to do without it."""
+        return self.beat.notice is not None and self.beat.notice.kind == "rebalance"
+
+    def of_epoch(self, record: EpochRecord) -> NodeEpoch | None:
+        """How far it is in an epoch, if it has said so."""
+        said = self.beat.epoch
+        return said if said is not None and said.number == record.number else None
+
+
+class Roster:
+    """All nodes that have been heard in a run.
+
+    Args:
+        timing: How long silence is borne.
+        pins: What nodes must have been launched with.
+        since: When the controller began to listen; before, nobody was silent.
+    """
+
+    def __init__(self, timing: Timing, pins: JobPins | None, since: float) -> None:
+        self._timing = timing
+        self._pins = pins
+        self._nodes: dict[str, Node] = {}
+        self.since = since
+
+    def __iter__(self) -> Iterator[Node]:
+        return iter(self._nodes.values())
+
+    def get(self, instance_id: str) -> Node | None:
+        """The node of this id, if it has ever been heard."""
+        return self._nodes.get(instance_id)
+
+    def hear(self, beat: Beat, now: float) -> bool:
+        """Takes a beat in, unless a later one is known; whether there is news in it besides that the node lives."""
+        node = self._nodes.get(beat.instance_id)
+        if node is None:
+            self._nodes[beat.instance_id] = Node(beat=beat, heard=now)
+            return True
+        if beat.incarnation in node.former:
+            return False
+        if beat.incarnation != node.beat.incarnation:
+            node.former.add(node.beat.incarnation)
+            node.joined = False
+        elif beat.sequence < node.beat.sequence:
+            return False
+        news = node.lost or beat.model_copy(update={"sequence": node.beat.sequence}) != node.beat
+        node.beat, node.heard, node.lost = beat, now, False
+        return news
+
+    def silence_s(self, instance_id: str, now: float) -> float:
+        """How long a node has not been heard, as far as the controller has listened."""
+        node = self._nodes.get(instance_id)
+        return now - max(self.since, node.heard if node else self.since)
+
+    def is_silent(self, instance_id: str, now: float) -> bool:
+        """Whether it has missed several beats."""
+        return self.silence_s(instance_id, now) > _BEATS * self._timing.beat_s
+
+    def is_dead(self, instance_id: str, now: float) -> bool:
+        """Whether its silence is believed to be its end."""
+        return self.silence_s(instance_id, now) > self._timing.dead_s
+
+    def refusal(self, node: Node) -> str:
+        """In which pin a node differs from the job; empty if it may be taken in."""
+        if self._pins is None:
+            return ""
+        group, said = self._pins.groups.get(node.beat.role), node.beat.pins
+        for name, wanted, got in (
+            ("training asset", self._pins.asset_key, said.asset_key),
+            ("image", group.image_id if group else None, said.image_id),
+        ):
+            if wanted is not None and got is not None and wanted != got:
+                return f"{name} must be {wanted}, got {got}"
+        return ""
+
+    def is_right(self, node: Node) -> bool:
+        """Whether a node is warm, stays, and was launched as the job wants it."""
+        return node.beat.ready and not (node.is_leaving or node.replaced or self.refusal(node))
+
+    def candidates(self, now: float, before: EpochRecord | None = None) -> list[Node]:
+        """Nodes that can train now, in the order in which they are taken.
+
+        Nodes at risk come last; else the coordinator first, then the order of the epoch before, then by address.
+        """
+        ranks = {node.instance_id: rank for rank, node in enumerate(before.nodes)} if before else {}
+        heard = [node for node in self if self.is_right(node) and not self.is_silent(node.beat.instance_id, now)]
+        return sorted(heard, key=lambda node: (node.is_at_risk, *_place(node, ranks)))
+
+    def undecided(self, now: float) -> list[Node]:
+        """Nodes that could train if they were heard again, which is not given up yet."""
+        ids = [(node, node.beat.instance_id) for node in self if self.is_right(node)]
+        return [node for node, name in ids if self.is_silent(name, now) and not self.is_dead(name, now)]
+
+
+def members(nodes: list[Node], before: EpochRecord | None) -> tuple[EpochNode, ...]:
+    """These nodes as members of an epoch, in the order of their ranks."""
+    ranks = {node.instance_id: rank for rank, node in enumerate(before.nodes)} if before else {}
+    beats = [node.beat for node in sorted(nodes, key=lambda node: _place(node, ranks))]
+    return tuple(
+        EpochNode(instance_id=beat.instance_id, address=beat.address, incarnation=beat.incarnation) for beat in beats
+    )
+
+
+def _place(node: Node, ranks: dict[str, int]) -> tuple[bool, int, tuple[int, int, str]]:
+    beat = node.beat
+    rank = ranks.get(beat.instance_id, len(ranks))
+    return beat.role is not Role.COORDINATOR, rank, _number(beat.address)
+
+
+def _number(address: str) -> tuple[int, int, str]:
+    try:
+        parsed = ipaddress.ip_address(address)
+    except ValueError:
+        return 9, 0, address
+    return parsed.version, int(parsed), ""
