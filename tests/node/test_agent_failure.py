@@ -1,10 +1,10 @@
-"""The outputs are those of torchrun 2.13 on two nodes, shortened."""
+"""The outputs are those of torch elastic 2.13 on two nodes, shortened."""
 
 from __future__ import annotations
 
 import pytest
 
-from trainfabric_node.agent.failure import how_it_failed
+from trainfabric_node.agent.failure import is_of_others, why_it_failed
 
 LOST = (
     "RuntimeError: [/pytorch/third_party/gloo/gloo/transport/tcp/pair.cc:537] Read error [127.0.0.1]:13463: "
@@ -68,6 +68,13 @@ Traceback (most recent call last):
     main()
 torch.distributed.elastic.rendezvous.api.RendezvousTimeoutError
 """
+NO_STORE = """\
+Traceback (most recent call last):
+  File "/app/trainfabric_training/launch/server.py", line 126, in _become_agent
+    status = run_agent(start, launcher)
+  File "/site-packages/torch/distributed/launcher/api.py", line 383, in launch_agent
+torch.distributed.DistNetworkError: The client socket has timed out after 60000ms while trying to connect to (10.0.0.5, 29400).
+"""  # noqa: E501
 PROGRESS = "trainer: start of tiny_cpu: 8 ranks on cpu, deepspeed\ntrainer: step 1 of 40  loss 8.3\n"
 BUG = """\
 [rank1]: Traceback (most recent call last):
@@ -81,51 +88,46 @@ BUG = """\
 @pytest.mark.parametrize("after", ["", LOST_RANK], ids=["alone", "lost"])
 def test_what_a_rank_said_is_the_reason_and_nothing_around_it(before: str, after: str) -> None:
     said = "part 3 must have CRC32C 1, got 2\n"
+    output = before + said + after + CLOSING + REPORT.replace("CODE", "2")
 
-    detail = how_it_failed(1, before + said + after + CLOSING + REPORT.replace("CODE", "2"), alone=False)
-
-    assert detail == "the trainer left with status 1: part 3 must have CRC32C 1, got 2"
+    assert why_it_failed(output) == "part 3 must have CRC32C 1, got 2"
+    assert not is_of_others(output)
 
 
 def test_a_traceback_of_a_rank_is_a_reason() -> None:
-    detail = how_it_failed(1, LOST_RANK + BUG + CLOSING + REPORT.replace("CODE", "1"), alone=False)
+    output = LOST_RANK + BUG + CLOSING + REPORT.replace("CODE", "1")
 
-    assert detail == f"the trainer left with status 1: {BUG.strip()}"
+    assert why_it_failed(output) == BUG.strip()
 
 
 def test_a_rank_that_a_signal_ended_is_a_reason() -> None:
-    detail = how_it_failed(1, PROGRESS + LOST_RANK + CLOSING + REPORT.replace("CODE", "-9"), alone=False)
+    output = PROGRESS + LOST_RANK + CLOSING + REPORT.replace("CODE", "-9")
 
-    assert detail == "the trainer left with status 1: local rank 1 was ended by signal 9"
+    assert why_it_failed(output) == "local rank 1 was ended by signal 9"
 
 
-def test_a_rendezvous_that_others_did_not_come_to_is_a_reason() -> None:
-    detail = how_it_failed(1, NEVER_MET, alone=False)
-
-    assert detail == ("the trainer left with status 1: torch.distributed.elastic.rendezvous.api.RendezvousTimeoutError")
+def test_an_error_of_torch_elastic_itself_is_a_reason() -> None:
+    assert why_it_failed(NEVER_MET) == "torch.distributed.elastic.rendezvous.api.RendezvousTimeoutError"
 
 
 @pytest.mark.parametrize(
-    ("output", "reason"),
+    ("output", "others"),
     [
-        ("", "gave no reason"),
-        (PROGRESS + CLOSING + REPORT.replace("CODE", "2"), "gave no reason"),
-        (CLOSING + REPORT.replace("CODE", "-15"), "gave no reason"),
-        (LOST_RANK + CLOSING + REPORT.replace("CODE", "1"), f"[rank2]: {LOST}"),
-        (LOST_RANK + CLOSING + STORE_LOST, f"[rank2]: {LOST}"),
+        ("", False),
+        (PROGRESS + CLOSING + REPORT.replace("CODE", "2"), False),
+        (CLOSING + REPORT.replace("CODE", "-15"), False),
+        (LOST_RANK + CLOSING + REPORT.replace("CODE", "1"), True),
+        (LOST_RANK + CLOSING + STORE_LOST, True),
+        (NO_STORE, True),
     ],
-    ids=["nothing", "refused elsewhere", "terminated", "lost", "lost with the store"],
+    ids=["nothing", "refused elsewhere", "terminated", "lost", "lost with the store", "no store"],
 )
-def test_a_node_without_a_reason_of_its_own_ended_because_of_another(output: str, reason: str) -> None:
-    told = f"the trainer left with status 1: {reason}"
-
-    assert how_it_failed(1, output, alone=False) == f"ended because another node failed: {told}"
-    assert how_it_failed(1, output, alone=True) == told
+def test_a_node_without_a_reason_of_its_own_may_have_lost_others(output: str, others: bool) -> None:
+    assert why_it_failed(output) == ""
+    assert is_of_others(output) is others
 
 
 def test_only_the_last_lines_of_a_long_reason_are_told() -> None:
     output = "".join(f"line {number}\n" for number in range(100))
 
-    detail = how_it_failed(3, output, alone=False)
-
-    assert detail.splitlines() == ["the trainer left with status 3: line 85", *(f"line {n}" for n in range(86, 100))]
+    assert why_it_failed(output).splitlines() == [f"line {number}" for number in range(85, 100)]

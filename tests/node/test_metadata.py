@@ -33,6 +33,48 @@ def test_an_expired_token_is_renewed(imds: Imds) -> None:
     assert imds.tokens_given == 2
 
 
+def test_a_token_is_renewed_before_it_expires(imds: Imds) -> None:
+    now = 0.0
+    metadata = InstanceMetadata(imds.endpoint, clock=lambda: now)
+    metadata.instance_id()
+    now = 21000.0
+    metadata.instance_id()
+    before = imds.tokens_given
+    now = 21541.0
+    metadata.instance_id()
+
+    assert (before, imds.tokens_given) == (1, 2)
+
+
+def test_the_image_of_a_node_is_told_if_the_service_tells_it(imds: Imds) -> None:
+    metadata = InstanceMetadata(imds.endpoint)
+    before = metadata.image_id()
+    imds.values["ami-id"] = "ami-0123456789abcdef0"
+
+    assert (before, metadata.image_id()) == (None, "ami-0123456789abcdef0")
+
+
+def test_a_recommendation_to_replace_the_node_is_told_with_its_time(imds: Imds) -> None:
+    metadata = InstanceMetadata(imds.endpoint)
+    before = metadata.rebalance()
+    imds.values["events/recommendations/rebalance"] = '{"noticeTime": "2026-12-01T08:20:00Z"}'
+
+    assert (before, metadata.rebalance()) == (None, "2026-12-01T08:20:00Z")
+
+
+@pytest.mark.parametrize("text", ["soon", "{}", "[]"])
+def test_a_notice_that_is_none_is_refused(imds: Imds, text: str) -> None:
+    imds.values["spot/instance-action"] = text
+
+    with pytest.raises(Unreachable) as caught:
+        InstanceMetadata(imds.endpoint).spot_action()
+
+    assert str(caught.value) == (
+        f"{imds.endpoint}: instance metadata must answer for spot/instance-action, got '{text}'; "
+        "is this an EC2 instance with the metadata service on?"
+    )
+
+
 def test_there_is_no_spot_action_until_there_is_a_notice(imds: Imds) -> None:
     metadata = InstanceMetadata(imds.endpoint)
     before = metadata.spot_action()
