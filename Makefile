@@ -62,7 +62,7 @@ lint: setup ## style, import contracts, shell scripts
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports
-	$(BIN)/shellcheck .ci/run .ci/check .ci/validate training/trainfabric_node/boot/boot.sh
+	$(BIN)/shellcheck .ci/run .ci/check .ci/validate training/trainfabric_node/boot/*.sh sandbox/node/programs/shell/*
 
 types: setup ## mypy, strict
 	$(BIN)/mypy
