@@ -42,6 +42,10 @@ class CheckpointStore:
         """All commits, in the order of the log."""
         return [entry for entry in self._log.entries() if entry.event == "commit"]
 
+    def claims(self) -> list[LogEntry]:
+        """All claims, in the order of the log; the last one owns the job."""
+        return [entry for entry in self._log.entries() if entry.event == "claim"]
+
     def newest(self) -> LogEntry | None:
         """The last commit of the log, or `None` if there is none."""
         return next(reversed(self.commits()), None)

@@ -10,8 +10,8 @@ from trainfabric_node.membership.protocol import Drain, EpochNode, EpochOrder, E
 from trainfabric_node.membership.roster import Roster
 from trainfabric_node.membership.timing import Timing
 
-Condition = Literal["there", "silent", "lost", "anew", "failed", "resume", "done"]
-"""Of a member: training; not heard for some beats; dead; its supervisor started anew, without its ranks; as it says."""
+Condition = Literal["there", "lost", "anew", "failed", "resume", "done"]
+"""Of a member: training; dead; its supervisor started anew, without its ranks; as it says."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,7 +79,7 @@ class Course:
         """How the epoch has ended, if that is certain now."""
         where = {node.instance_id: condition(node, self.record, roster, now) for node in self.record.nodes}
         self._remember(where, now)
-        if self._is_over(where, timing, now):
+        if self._is_over(where, roster, timing, now):
             self.end, self.settled = self._judge(where, roster, timing), now
         return self.end
 
@@ -91,11 +91,15 @@ class Course:
         self._trouble = (self._trouble if self._trouble is not None else now) if troubled else None
         self._leaving = (self._leaving if self._leaving is not None else now) if left else None
 
-    def _is_over(self, where: dict[str, Condition], timing: Timing, now: float) -> bool:
+    def _is_over(self, where: dict[str, Condition], roster: Roster, timing: Timing, now: float) -> bool:
         if all(one in ("resume", "done") for one in where.values()):
             return True
         if self._trouble is not None and now - self._trouble >= timing.settle_s:
-            return "silent" not in where.values()
+            # ranks elsewhere fail at once when a node goes, while its own last beat is still fresh
+            return all(
+                one in ("lost", "anew") or roster.is_dead(name, now) or roster.was_heard_after(name, self._trouble)
+                for name, one in where.items()
+            )
         if self._leaving is not None and now - self._leaving >= timing.drain_s:
             return True
         return self.drain is not None and self.drain.at == "now" and now - self.drained >= timing.drain_s
@@ -128,9 +132,7 @@ def condition(member: EpochNode, record: EpochRecord, roster: Roster, now: float
         return said.state
     if node and node.beat.incarnation != member.incarnation:
         return "anew"
-    if roster.is_dead(member.instance_id, now):
-        return "lost"
-    return "silent" if roster.is_silent(member.instance_id, now) else "there"
+    return "lost" if roster.is_dead(member.instance_id, now) else "there"
 
 
 def stalls(course: Course, roster: Roster) -> Iterator[tuple[str, NodeEpoch]]:

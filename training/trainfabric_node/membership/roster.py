@@ -97,6 +97,11 @@ class Roster:
         node = self._nodes.get(instance_id)
         return now - max(self.since, node.heard if node else self.since)
 
+    def was_heard_after(self, instance_id: str, moment: float) -> bool:
+        """Whether a node is known to have lived after a moment."""
+        node = self._nodes.get(instance_id)
+        return node is not None and node.heard > moment
+
     def is_silent(self, instance_id: str, now: float) -> bool:
         """Whether it has missed several beats."""
         return self.silence_s(instance_id, now) > _BEATS * self._timing.beat_s
