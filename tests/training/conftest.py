@@ -201,6 +201,14 @@ def checkpoints(committed: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(committed, tmp_path / "checkpoints"))
 
 
+@pytest.fixture(scope="session")
+def reference(workplace: Workplace) -> Finished:
+    """The same twenty steps in one process of plain PyTorch."""
+    status = workplace.in_process("reference", ONE_RANK, "--reference")
+    assert status == 0
+    return Finished(status=status, output=workplace.output("reference"), stdout="", stderr="")
+
+
 @pytest.fixture
 def trained(workplace: Workplace, capsys: pytest.CaptureFixture[str]) -> Iterator[Callable[..., tuple[int, str]]]:
     """Runs the command in this process as the only rank; its exit status and what it said."""

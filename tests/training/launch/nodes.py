@@ -35,7 +35,11 @@ class Client:
     def __init__(self, path: Path) -> None:
         self._socket = socket.socket(socket.AF_UNIX)
         self._socket.settimeout(EPOCH_S)
-        self._socket.connect(str(path))
+        try:
+            self._socket.connect(str(path))
+        except OSError:
+            self._socket.close()
+            raise
         self._lines = self._socket.makefile("rb")
 
     def send(self, **request: Any) -> None:
@@ -79,7 +83,7 @@ class Node:
         self.process.wait()
 
     def processes(self) -> list[int]:
-        """All that run in the epochs of this node, whatever has become of their parents; and no zombie."""
+        """All that run in the epochs of this node, whatever has become of their parents."""
         found = []
         for folder in Path("/proc").iterdir():
             with contextlib.suppress(OSError):
@@ -87,11 +91,22 @@ class Node:
                     found.append(int(folder.name))
         return found
 
+    def zombies(self) -> list[tuple[str, int]]:
+        """Children of the launcher that have ended and were not taken."""
+        stats = (folder / "stat" for folder in Path("/proc").iterdir() if folder.name.isdecimal())
+        return [stat for stat in map(_state_and_parent, stats) if stat == ("Z", self.process.pid)]
+
+
+def _state_and_parent(stat: Path) -> tuple[str, int] | None:
+    with contextlib.suppress(OSError):
+        state, parent = stat.read_text().rpartition(")")[2].split()[:2]
+        return state, int(parent)
+    return None
+
 
 def _marked(folder: Path, state: Path) -> bool:
     """Whether a process has an output of this node: forks share their launcher's environment and command line."""
-    log = os.readlink(folder / "fd" / "1")
-    return log.startswith(f"{state}/epochs/")
+    return (folder / "fd" / "1").readlink().is_relative_to(state / "epochs")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -244,7 +259,11 @@ def running_fleet(directory: Path) -> Iterator[Fleet]:
         imds.values["local-ipv4"] = "127.0.0.10"
         fleet = Fleet(directory=directory, port=_free_port("127.0.0.10"), imds=imds, stack=stack)
         fleet.start_store()
-        yield fleet
+        try:
+            yield fleet
+        finally:
+            for node in fleet.nodes:
+                node.client.close()
     for node in fleet.nodes:
         wait_until(lambda node=node: not node.processes(), f"the end of {node.state}", 5)  # type: ignore[misc]
 

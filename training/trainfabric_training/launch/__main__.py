@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+import time
 from collections.abc import Sequence
 
 from trainfabric_node.metadata import InstanceMetadata
@@ -42,7 +43,9 @@ def launcher() -> None:
     prepare_ranks(cpu=not cuda_is_there())
     preload()
     settings.state.mkdir(parents=True, exist_ok=True)
-    Launcher(settings.state / LAUNCHER_SOCKET).serve()
+    path = settings.state / LAUNCHER_SOCKET
+    print(f"warm after {time.process_time():.1f} s of CPU time, listening on {path}", flush=True)
+    Launcher(path).serve()
 
 
 def rendezvous() -> None:

@@ -14,6 +14,7 @@ from typing import NoReturn
 
 from trainfabric_plan.contract import ExitStatus
 from trainfabric_plan.errors import InvalidInput
+from trainfabric_training.launch.epoch import run_agent
 from trainfabric_training.launch.processes import adopt_orphans, kill_descendants, reaped
 from trainfabric_training.launch.wire import Request, Start, line_of, read_request
 
@@ -108,8 +109,6 @@ class Launcher:
             for one in (self._listener, self._client, self._ended, self._signalled):
                 if one is not None:
                     one.close()
-            from trainfabric_training.launch.epoch import run_agent
-
             status = run_agent(start, launcher)
         except BaseException:
             traceback.print_exc()
@@ -148,10 +147,17 @@ class Launcher:
 
 
 def _listening(path: Path) -> socket.socket:
-    """A listening socket, in place of the one that an earlier launcher left."""
+    """A listening socket, in place of the one that an earlier launcher left.
+
+    Bound by way of the directory: the address of a unix socket has 107 bytes, and a path may have more.
+    """
     path.unlink(missing_ok=True)
     listener = socket.socket(socket.AF_UNIX)
-    listener.bind(str(path))
+    directory = os.open(path.parent, os.O_PATH)
+    try:
+        listener.bind(f"/proc/self/fd/{directory}/{path.name}")
+    finally:
+        os.close(directory)
     path.chmod(0o600)
     listener.listen()
     return listener
