@@ -60,5 +60,9 @@ def deployed(nodes: int = 4, **changes: Any) -> DeployedEnvironment:
         "worker_group": "lab-workers" if nodes > 1 else None,
         "nodes": nodes,
         "ranks_per_node": 2,
+        "spares": 0,
+        "launch_templates": {},
+        "asset_bucket": "assets",
+        "asset_key": "0123abcd.zip",
     }
     return DeployedEnvironment(**{**values, **changes})

@@ -64,6 +64,10 @@ def environment(aws: Aws, s3_endpoint: str, new_name: Callable[[str], str]) -> s
         worker_group=groups["worker"],
         nodes=3,
         ranks_per_node=2,
+        spares=0,
+        launch_templates={},
+        asset_bucket=f"{name}-assets",
+        asset_key="code.zip",
     )
     parameter = environment_parameter(name)
     aws.client("ssm").put_parameter(Name=parameter, Value=deployed.model_dump_json(), Type="String")

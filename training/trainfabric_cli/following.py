@@ -58,7 +58,7 @@ def _lines(found: Iterator[JobStatus], out: Console) -> JobStatus:
     said, news = "", _News()
     for status in found:
         for line in news.of(status):
-            out.print(line, soft_wrap=True)
+            out.print(line, soft_wrap=True, markup=False, highlight=False)
         text = status.summary + loss_text(status)
         if text != said:
             out.print(text)
@@ -80,7 +80,7 @@ def _bar(found: Iterator[JobStatus], out: Console) -> JobStatus:
         task, news = progress.add_task("", total=None, job="", state="", loss=""), _News()
         for status in found:
             for line in news.of(status):
-                progress.console.print(line, soft_wrap=True)
+                progress.console.print(line, soft_wrap=True, markup=False, highlight=False)
             progress.update(
                 task,
                 total=status.steps,

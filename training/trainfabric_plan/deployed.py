@@ -26,13 +26,13 @@ class DeployedEnvironment(Strict):
     worker_group: str | None
     nodes: int
     ranks_per_node: int
-    spares: Annotated[int, Field(ge=0)] = 0
+    spares: Annotated[int, Field(ge=0)]
     """Workers that the worker group admits beyond `nodes`."""
-    launch_templates: dict[Role, str] = {}
-    """Ids of the launch templates of the groups."""
-    asset_bucket: str = ""
+    launch_templates: dict[Role, str]
+    """Ids of the launch templates of the groups; empty if they are not ours to pin."""
+    asset_bucket: str
     """Where the training asset lies that the launch templates name; the next deploy may replace it."""
-    asset_key: str = ""
+    asset_key: str
 
     def group(self, role: Role) -> str | None:
         """The Auto Scaling group of a role."""

@@ -67,7 +67,7 @@ class JobControl:
         What cannot work is refused before anything is started. The checkpoint to go on from is looked at: its manifest
         is the one that was committed, and each of its parts is there and whole in size. What is in the parts is
         verified by the ranks. If the nodes cannot be asked for, the environment is free again, and its groups launch
-        what they did.
+        what is deployed.
 
         Args:
             job: Name of the job.

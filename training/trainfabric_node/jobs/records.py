@@ -15,9 +15,6 @@ from trainfabric_plan.policy import FaultTolerance
 from trainfabric_plan.recipes import Recipe
 
 JobName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,62}$")]
-BECAUSE_OF_ANOTHER = "ended because another node failed"
-"""How the detail of a failed node begins that has no reason of its own."""
-
 REPORT_S = 60.0
 """The controller writes anew what it says about each node at least this often, so that its silence is noticed."""
 

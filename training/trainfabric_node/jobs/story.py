@@ -92,12 +92,8 @@ def _sentence(spec: JobSpec, event: EventLine) -> str:
 def _epoch(spec: JobSpec, event: EventLine) -> str:
     nodes = event["nodes"]
     count = len(nodes) if isinstance(nodes, list) else int(nodes)
-    of = (
-        f"all {_counted(count, 'node')}"
-        if count == spec.plan.nodes
-        else f"{count} of {_counted(spec.plan.nodes, 'node')}"
-    )
-    return f"epoch {event['epoch']}: training goes on with {of}, {event['layout']}{_because(event)}"
+    on = _counted(count, "node") if count == spec.plan.nodes else f"{count} of {_counted(spec.plan.nodes, 'node')}"
+    return f"epoch {event['epoch']}: training goes on with {on}, {event['layout']}{_because(event)}"
 
 
 def _epoch_ended(spec: JobSpec, event: EventLine) -> str:
@@ -132,7 +128,7 @@ def _started(spec: JobSpec, event: EventLine) -> str:
 
 
 _SENTENCES: dict[str, Callable[[JobSpec, EventLine], str]] = {
-    Event.NODE_JOINED: lambda _, event: f"{event['node']} is up and warm ({event['role']}, {event['address']})",
+    Event.NODE_JOINED: lambda _, event: f"{event['node']} is up and warm ({_where(event)}){_because(event)}",
     Event.NODE_LOST: lambda _, event: f"{event['node']} is lost{_because(event)}",
     Event.NODE_REFUSED: lambda _, event: f"{event['node']} is not taken in{_because(event)}",
     Event.NODE_REPLACED: lambda _, event: f"{event['node']} is given back, the fleet launches another{_because(event)}",
@@ -151,6 +147,10 @@ _SENTENCES: dict[str, Callable[[JobSpec, EventLine], str]] = {
     Event.STOP: lambda _, event: f"all ranks saved step {event['step']} and left",
     Event.DONE: lambda _, event: f"the last step, {event['step']}, is committed",
 }
+
+
+def _where(event: EventLine) -> str:
+    return f"{event['role']}, {event['address']}"
 
 
 def _commits(alike: list[EventLine]) -> str:
