@@ -12,7 +12,7 @@ from trainfabric_node.jobs import JobControl, JobState, JobStatus
 from trainfabric_plan.errors import Unreachable
 
 
-def status(state: JobState, step: int | None = None) -> JobStatus:
+def status(state: JobState, step: int | None = None, story: list[str] | None = None) -> JobStatus:
     return JobStatus(
         environment="demo",
         state=state,
@@ -20,6 +20,7 @@ def status(state: JobState, step: int | None = None) -> JobStatus:
         job="first",
         step=step,
         steps=60,
+        story=story or [],
         loss=None if step is None else 8 / step,
     )
 
@@ -85,3 +86,24 @@ def test_a_log_gets_a_line_for_each_change() -> None:
     )  # fmt: skip
 
     assert text.splitlines() == ["starting", "running, loss 2.0000", "done, loss 0.1333"]
+
+
+def test_what_happens_is_told_once_and_as_it_happens() -> None:
+    first, second = "19:02:00 epoch 1", "19:02:11 i-0abc got a spot notice"
+
+    text = shown(
+        status(JobState.RUNNING, 4, [first]),
+        status(JobState.DRAINING, 4, [first, second]),
+        status(JobState.DONE, 60, [first, second]),
+        terminal=False,
+    )
+
+    assert text.splitlines() == [
+        first, "running, loss 2.0000", second, "draining, loss 2.0000", "done, loss 0.1333",
+    ]  # fmt: skip
+
+
+def test_a_terminal_tells_what_happens_above_the_bar() -> None:
+    text = shown(status(JobState.DONE, 60, ["19:02:11 i-0abc got a [spot] notice"]), terminal=True)
+
+    assert text.index("19:02:11 i-0abc got a [spot] notice") < text.index("60/60")
