@@ -16,7 +16,7 @@ export JSII_SILENCE_WARNING_DEPRECATED_NODE_VERSION := 20
 export CDK_DISABLE_CLI_TELEMETRY := true
 export PATH := $(CURDIR)/$(BIN):$(CURDIR)/node_modules/.bin:$(PATH)
 
-.PHONY: help setup demo test lint types check synth validate snapshots build clean
+.PHONY: help setup demo test lint types check check-deep synth validate snapshots bench build clean
 
 help: ## print this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -40,9 +40,9 @@ node_modules/.installed: package.json package-lock.json
 demo: setup ## deploy the demo environment on the embedded AWS and train in it
 	@$(BIN)/python -m sandbox.demo
 
-test: setup test-infrastructure test-training test-end-to-end ## run all tests
+test: setup test-infrastructure test-training test-end-to-end test-faults ## run all tests
 
-.PHONY: test-infrastructure test-training test-node test-trainer test-end-to-end
+.PHONY: test-infrastructure test-training test-node test-trainer test-end-to-end test-faults
 test-infrastructure: setup
 	$(PYTEST) -n 2 tests/plan tests/cli tests/architecture tests/cdk tests/stacks tests/snapshots tests/nag tests/examples
 
@@ -58,6 +58,9 @@ test-trainer:
 test-end-to-end: setup
 	$(PYTEST) tests/sandbox tests/e2e
 
+test-faults: setup # one deployed environment whose nodes, ranks and services are killed, stopped and taken away
+	$(PYTEST) tests/faults
+
 lint: setup ## style, import contracts, shell scripts
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -69,6 +72,11 @@ types: setup ## mypy, strict
 
 check: ## exactly what CI runs, with the seconds of each part
 	@.ci/check
+
+check-deep: check bench ## what takes longer: make check, and the benchmarks with all their repetitions
+
+bench: setup ## measure; results in build/bench
+	$(BIN)/python -m benchmarks.recovery --kills 30
 
 synth: setup ## synthesise ENVIRONMENT (default environments/demo.yaml) into cdk.out
 	cdk synth --quiet --no-notices -c environment=$(ENVIRONMENT)
