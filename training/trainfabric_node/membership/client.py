@@ -91,6 +91,16 @@ class Channel:
         return Unreachable(f"{self._host}:{self._port}: the controller must answer, got {got}; {remedy}")
 
 
+def answers(host: str, port: int, timeout_s: float) -> bool:
+    """Whether a controller listens there and is alive: it refuses what is no beat."""
+    try:
+        with socket.create_connection((host, port), timeout=timeout_s) as connection:
+            connection.sendall(b"\n")
+            return bool(connection.recv(1))
+    except OSError:
+        return False
+
+
 def _left(deadline: float) -> float:
     left = deadline - time.monotonic()
     if left <= 0:

@@ -71,7 +71,7 @@ class Core:
         self._known = set(known)
         self._roster = Roster(timing, spec.pins, own.began)
         self._course = Course(order=order) if order else None
-        self._silent_until = own.began + max(3 * timing.beat_s, timing.settle_s) + timing.ask_s if order else 0.0
+        self._silent_until = own.began + max(3 * timing.beat_s, timing.settle_s) + 2 * timing.ask_s if order else 0.0
         self._last_tick = own.began
         self._forming = False
         self._stop: StopRequest | None = None
@@ -116,15 +116,18 @@ class Core:
         """Takes in that somebody asked the run to end."""
         self._stop = self._stop or request
 
-    def committed(self, commits: int, step: int) -> None:
-        """Takes in how many checkpoints the log holds, and of which step the newest is."""
+    def committed(self, commits: int) -> None:
+        """Takes in how many checkpoints the log holds."""
         self._commits = max(self._commits, commits)
-        self._best_step = max(self._best_step, step)
 
     def formed(self, order: EpochOrder) -> None:
         """The epoch that was to be formed is claimed."""
         self._forming, self._waiting = False, None
         self._course = Course(order=order, best_step=self._best_step, commits=self._commits)
+
+    def abandon(self) -> None:
+        """Somebody else has ended the run."""
+        self._concluded = self._concluded or Conclude(state="stopped", detail="ended by another")
 
     def not_formed(self) -> None:
         """The epoch that was to be formed could not be claimed now; the next tick decides anew."""

@@ -1,0 +1,37 @@
+"""How far each node is, as the controller tells those who watch the run."""
+
+from __future__ import annotations
+
+from trainfabric_node.jobs.records import NodeState, NodeStatus, now
+from trainfabric_node.membership.core import Core
+from trainfabric_node.membership.roster import Node
+
+_ENDS = {"done": NodeState.DONE, "stopped": NodeState.STOPPED, "failed": NodeState.FAILED}
+
+
+def statuses(core: Core, moment: float) -> list[NodeStatus]:
+    """The status of every node that was ever heard in the run; `moment` is a time of the core's clock."""
+    return [_status(core, node, moment) for node in core.roster]
+
+
+def _status(core: Core, node: Node, moment: float) -> NodeStatus:
+    state, detail = _state(core, node, moment)
+    beat = node.beat
+    return NodeStatus(instance_id=beat.instance_id, role=beat.role, state=state, detail=detail, updated=now())
+
+
+def _state(core: Core, node: Node, moment: float) -> tuple[NodeState, str]:
+    name, notice, course, conclusion = node.beat.instance_id, node.beat.notice, core.course, core.concluded
+    in_epoch = course is not None and course.member(name) is not None
+    if node.lost or (node.replaced and core.roster.is_silent(name, moment)):
+        return NodeState.LOST, notice.detail if notice and node.is_leaving else "not heard any more"
+    if conclusion is not None:
+        return _ENDS[conclusion.state] if in_epoch else NodeState.STOPPED, ""
+    refusal = core.roster.refusal(node)
+    if node.is_leaving or node.replaced or refusal:
+        return NodeState.LEAVING, notice.detail if notice and node.is_leaving else refusal
+    if course is not None and in_epoch and not core.is_waiting:
+        return NodeState.RUNNING, f"epoch {course.record.number}"
+    if node.beat.ready:
+        return NodeState.SPARE, ""
+    return NodeState.JOINING, ""
