@@ -168,7 +168,7 @@ class Event(StrEnum):
 
     # by the controller
     NODE_JOINED = "node_joined"
-    """A node is up and warm: `node`, `address`, `role`."""
+    """A node is up and warm: `node`, `address`, `role`, and `detail` if its supervisor has started anew."""
     NODE_LOST = "node_lost"
     """A member has gone silent or has left: `node`, `detail`."""
     NODE_REFUSED = "node_refused"
@@ -178,7 +178,7 @@ class Event(StrEnum):
     SPOT_NOTICE = "spot_notice"
     """EC2 takes a node back: `node`, `detail` with action and time."""
     REBALANCE = "rebalance"
-    """EC2 says that a node is likelier to be taken back: `node`."""
+    """EC2 says that a node is likelier to be taken back: `node`, `detail`."""
     DRAIN = "drain"
     """All ranks are asked to save and to leave: `epoch`, `at` (now or checkpoint), `detail`."""
     EPOCH = "epoch"
@@ -186,11 +186,11 @@ class Event(StrEnum):
     EPOCH_ENDED = "epoch_ended"
     """Its ranks are gone: `epoch`, `state` (resume, failed or done), `detail`."""
     RANK_STALLED = "rank_stalled"
-    """A rank has stopped moving: `epoch`, `node`, `rank`, `detail`, `stack`."""
+    """A rank has stopped moving: `epoch`, `node`, `host`, `rank`, `detail`, `stack`."""
     WAIT = "wait"
     """Too few nodes: `detail`, `until` (ISO 8601, or null)."""
     CONTROLLER = "controller"
-    """A controller has taken the run over, the first or a later one: `node`."""
+    """A controller has taken the run over, the first or a later one: `node`, `detail`."""
     RELEASE = "release"
     """The fleet is given back: `detail`."""
     # by rank 0 of an epoch
@@ -224,6 +224,7 @@ class ExitStatus:
     DONE = 0
     """Finished."""
     FAILED = 1
+    """Something failed; trying again may help."""
     USER_ERROR = 2
     """Something in the input is wrong; the message says what. Trying again cannot help."""
     RESUME = 75

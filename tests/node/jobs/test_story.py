@@ -90,7 +90,7 @@ def test_a_spot_notice_is_told_from_the_notice_to_the_smaller_epoch() -> None:
             "too few nodes: 3 of 4 nodes are ready; waiting until 19:07:00",
         ),
         (event("wait", detail="none", until=None), "too few nodes: none; waiting for as long as it takes"),
-        (event("controller", node="i-1"), "the controller on i-1 takes over"),
+        (event("controller", node="i-1", detail="waits"), "the controller on i-1 is in charge: waits"),
         (event("release", detail="the run is done"), "the nodes are given back: the run is done"),
         (event("done", epoch=1, step=40), "the last step, 40, is committed"),
         (event("surprise", epoch=1, size=2), "surprise: epoch 1, size 2"),

@@ -139,7 +139,7 @@ _SENTENCES: dict[str, Callable[[JobSpec, EventLine], str]] = {
     Event.EPOCH_ENDED: _epoch_ended,
     Event.RANK_STALLED: _stalled,
     Event.WAIT: _wait,
-    Event.CONTROLLER: lambda _, event: f"the controller on {event['node']} takes over",
+    Event.CONTROLLER: lambda _, event: f"the controller on {event['node']} is in charge{_because(event)}",
     Event.RELEASE: lambda _, event: f"the nodes are given back{_because(event)}",
     Event.START: _started,
     Event.RESUME: lambda _, event: f"all ranks go on from the checkpoint of step {event['step']}",
