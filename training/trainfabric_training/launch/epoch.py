@@ -8,20 +8,22 @@ import sys
 from typing import NoReturn
 
 import torch
-from torch.distributed.elastic.multiprocessing.errors import ChildFailedError, ProcessFailure
-from torch.distributed.launcher.api import LaunchConfig, elastic_launch
+from torch.distributed.elastic.agent.server.api import WorkerSpec
+from torch.distributed.elastic.agent.server.local_elastic_agent import LocalElasticAgent
+from torch.distributed.elastic.multiprocessing.api import DefaultLogsSpecs, MultiprocessContext
 
 from trainfabric_plan.contract import ExitStatus
 from trainfabric_training.__main__ import leave, run
 from trainfabric_training.failure import end_by
 from trainfabric_training.launch.processes import die_with_parent
-from trainfabric_training.launch.rendezvous import BACKEND, register
+from trainfabric_training.launch.rendezvous import FixedRendezvous
 from trainfabric_training.launch.wire import Start
 from trainfabric_training.settings import enter_epoch, read_settings, threads
 from trainfabric_training.telemetry import End, end_of, write_end
 
 _MONITOR_S = 0.1
 _SHUTDOWN_S = 1
+_EXIT_BARRIER_S = 60.0
 _SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
 
 
@@ -36,17 +38,48 @@ def run_agent(start: Start, launcher: int) -> int:
     die_with_parent(launcher)
     _write_to(start)
     enter_epoch(start.environment)
-    register()
-    agent = os.getpid()
+    agent = _agent(start)
+    result = agent.run()
+    if result.is_failed():
+        return _failed(start, next(iter(result.failures)), agent.exit_statuses())
+    return ExitStatus.RESUME if ExitStatus.RESUME in result.return_values.values() else ExitStatus.DONE
 
-    def rank() -> int:
-        return run_rank(start, agent)
 
-    try:
-        statuses = elastic_launch(_configuration(start), rank)()
-    except ChildFailedError as error:
-        return _failed(start, error.failures)
-    return ExitStatus.RESUME if ExitStatus.RESUME in statuses.values() else ExitStatus.DONE
+class _Agent(LocalElasticAgent):
+    """torch elastic's, which tells how each of its processes ended and not only the one that it saw first."""
+
+    def exit_statuses(self) -> dict[int, tuple[int, int | None]]:
+        """By global rank: process id and exit status, negative if a signal ended it."""
+        assert isinstance(self._pcontext, MultiprocessContext)
+        assert self._pcontext._pc is not None
+        processes = self._pcontext._pc.processes
+        return {
+            worker.global_rank: (process.pid, process.exitcode)
+            for worker, process in zip(self.get_worker_group().workers, processes, strict=True)
+        }
+
+
+def _agent(start: Start) -> _Agent:
+    """An agent of exactly these nodes, which restarts nothing."""
+    own = os.getpid()
+
+    def trainer() -> int:
+        return run_rank(start, own)
+
+    host, _, port = start.rendezvous.rpartition(":")
+    spec = WorkerSpec(
+        role="trainer",
+        local_world_size=start.ranks_per_node,
+        rdzv_handler=FixedRendezvous(
+            host=host, port=int(port), run_id=start.run_id, node_rank=start.node_rank, nodes=start.nodes
+        ),
+        entrypoint=trainer,
+        max_restarts=0,
+        monitor_interval=_MONITOR_S,
+        local_addr=start.address,
+    )
+    logs = DefaultLogsSpecs(log_dir=os.devnull)
+    return _Agent(spec, logs, start_method="fork", exit_barrier_timeout=_EXIT_BARRIER_S, shutdown_timeout=_SHUTDOWN_S)
 
 
 def run_rank(start: Start, agent: int) -> int:
@@ -70,24 +103,6 @@ def run_rank(start: Start, agent: int) -> int:
     return run(start.arguments, store_prefix=f"{start.run_id}/ranks", on_failure=failed)
 
 
-def _configuration(start: Start) -> LaunchConfig:
-    return LaunchConfig(
-        min_nodes=start.nodes,
-        max_nodes=start.nodes,
-        nproc_per_node=start.ranks_per_node,
-        run_id=start.run_id,
-        role="trainer",
-        rdzv_backend=BACKEND,
-        rdzv_endpoint=start.rendezvous,
-        rdzv_configs={"node_rank": start.node_rank},
-        max_restarts=0,
-        monitor_interval=_MONITOR_S,
-        start_method="fork",
-        local_addr=start.address,
-        shutdown_timeout=_SHUTDOWN_S,
-    )
-
-
 def _write_to(start: Start) -> None:
     """Sends what this process and the ranks print to the epoch's log, each line at once."""
     start.rank_files.mkdir(parents=True, exist_ok=True)
@@ -101,20 +116,23 @@ def _write_to(start: Start) -> None:
         stream.reconfigure(line_buffering=True)  # type: ignore[union-attr]
 
 
-def _failed(start: Start, failures: dict[int, ProcessFailure]) -> int:
+def _failed(start: Start, first: int, statuses: dict[int, tuple[int, int | None]]) -> int:
     """Says of ranks that could not say it themselves how they ended."""
-    first = next(iter(failures))
-    for rank in range(start.node_rank * start.ranks_per_node, (start.node_rank + 1) * start.ranks_per_node):
-        if end_of(start.rank_files, rank) is None:
-            write_end(start.rank_files, rank, _silent_end(rank, failures.get(rank), first))
-    ends = [end_of(start.rank_files, rank) for rank in failures]
-    return ExitStatus.USER_ERROR if any(end and end.hopeless for end in ends) else ExitStatus.FAILED
+    ends = []
+    for rank, (process, status) in statuses.items():
+        end = end_of(start.rank_files, rank)
+        if end is None:
+            end = _silent_end(rank, process, status, first)
+            write_end(start.rank_files, rank, end)
+        ends.append(end)
+    return ExitStatus.USER_ERROR if any(end.hopeless for end in ends) else ExitStatus.FAILED
 
 
-def _silent_end(rank: int, failure: ProcessFailure | None, first: int) -> End:
-    if failure is None:
+def _silent_end(rank: int, process: int, status: int | None, first: int) -> End:
+    """Of a rank without a last word. The agent ends those that are left with SIGTERM: any other end came first."""
+    if status in (None, -signal.SIGTERM) and rank != first:
         return End(status="failed", detail=f"ended because rank {first} of this node failed", of_others=True)
-    if failure.exitcode < 0:
-        name = signal.Signals(-failure.exitcode).name
-        return End(status="failed", detail=f"rank {rank} (process {failure.pid}) was ended by {name}")
-    return End(status="failed", detail=f"rank {rank} left with status {failure.exitcode}")
+    how = f"left with status {status}"
+    if status is not None and status < 0:
+        how = f"was ended by {signal.Signals(-status).name}"
+    return End(status="failed", detail=f"rank {rank} (process {process}) {how}")

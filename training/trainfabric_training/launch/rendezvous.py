@@ -14,14 +14,10 @@ from torch._C._distributed_c10d import TCPStore
 from torch.distributed.elastic.rendezvous import (
     RendezvousHandler,
     RendezvousInfo,
-    RendezvousParameters,
     RendezvousStoreInfo,
-    rendezvous_handler_registry,
 )
 
 from trainfabric_training.engine.processes import connect
-
-BACKEND = "trainfabric"
 
 _BACKLOG = 2048
 
@@ -48,8 +44,8 @@ class FixedRendezvous(RendezvousHandler):
         self._nodes = nodes
 
     def get_backend(self) -> str:
-        """Name in torch elastic's registry."""
-        return BACKEND
+        """A name for torch elastic's records."""
+        return "trainfabric"
 
     def next_rendezvous(self) -> RendezvousInfo:
         """The place that this node was given."""
@@ -75,19 +71,3 @@ class FixedRendezvous(RendezvousHandler):
     def shutdown(self) -> bool:
         """Nothing to shut down."""
         return True
-
-
-def register() -> None:
-    """Makes the handler known to torch elastic, which creates it from a configuration by its name."""
-    rendezvous_handler_registry.register(BACKEND, _created)
-
-
-def _created(parameters: RendezvousParameters) -> RendezvousHandler:
-    host, _, port = parameters.endpoint.rpartition(":")
-    return FixedRendezvous(
-        host=host,
-        port=int(port),
-        run_id=parameters.run_id,
-        node_rank=int(parameters.config["node_rank"]),
-        nodes=parameters.max_nodes,
-    )
