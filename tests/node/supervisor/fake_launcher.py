@@ -17,7 +17,6 @@ from types import ModuleType
 from typing import Any, NoReturn
 
 from trainfabric_training.launch.processes import die_with_parent
-from trainfabric_training.launch.server import Launcher
 from trainfabric_training.launch.wire import Start
 
 BEAT_S = 0.02
@@ -105,4 +104,6 @@ if __name__ == "__main__":
     stand_in = ModuleType("trainfabric_training.launch.epoch")
     stand_in.run_agent = run_agent  # type: ignore[attr-defined]
     sys.modules[stand_in.__name__] = stand_in
+    from trainfabric_training.launch.server import Launcher
+
     Launcher(Path(sys.argv[1])).serve()

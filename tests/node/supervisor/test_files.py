@@ -140,7 +140,7 @@ def test_ranks_that_are_asked_to_leave_at_a_checkpoint_can_be_asked_to_leave_at_
     files.prepare(RECIPE, plan())
     said = []
     for at in ("checkpoint", "checkpoint", "now", "checkpoint"):
-        files.ask_to_leave(at)  # type: ignore[arg-type]
+        files.ask_to_leave(at)
         said.append(files.stop_flag.read_text())
 
     assert said == ["checkpoint", "checkpoint", "now", "now"]
@@ -228,7 +228,7 @@ def test_what_a_thread_raises_is_raised_where_the_decisions_are() -> None:
     def fail() -> None:
         raise ZeroDivisionError
 
-    crew.start("good", lambda: bool(stop.wait(10)), stop.set)
+    crew.start("good", lambda: until(stop.is_set), stop.set)
     crew.check()
     crew.start("bad", fail, lambda: None)
     bell.wait(10.0)

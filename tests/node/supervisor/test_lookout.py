@@ -170,7 +170,7 @@ def test_records_of_long_ago_or_of_nodes_that_wait_as_well_are_no_sign_of_a_cont
 
 
 def test_nodes_that_cannot_be_given_back_are_tried_again_before_the_run_is_ended(scene: Scene) -> None:
-    tries = []
+    tries: list[None] = []
 
     def release() -> None:
         tries.append(None)

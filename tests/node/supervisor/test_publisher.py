@@ -138,7 +138,7 @@ def test_slow_uploads_are_made_seldom(
     def slow(epoch: int, name: str, data: bytes) -> None:
         clock.now += 2.0
 
-    def turn(pause: float) -> bool:
+    def turn(pause: float, *, failed: bool) -> bool:
         pauses.append(pause)
         files.log.write_text("x" * len(pauses))
         return len(pauses) < 4

@@ -105,15 +105,13 @@ class Uploads:
 
     def run(self) -> None:
         """Uploads until `stop`."""
-        pause = 0.0
-        while self._await_turn(pause):
+        pause, failed = 0.0, False
+        while self._await_turn(pause, failed=failed):
             begun, asked = self._clock(), self._asked
-            done = attempt(self.publish)
+            failed = not attempt(self.publish)
             pause = max(self._pause_s, (self._clock() - begun) / _SHARE_OF_TIME)
-            if done:
+            if not failed:
                 self._mark_finished(asked)
-            elif self._asked > self._finished:
-                pause = _RETRY_S
 
     def stop(self) -> None:
         """Lets `run` return."""
@@ -132,10 +130,11 @@ class Uploads:
     def _publisher(self, number: int) -> Publisher:
         return Publisher(self._records, number, self._files.epoch(number), self._instance_id)
 
-    def _await_turn(self, pause: float) -> bool:
+    def _await_turn(self, pause: float, *, failed: bool) -> bool:
         with self._changed:
-            seen = self._asked
-            self._changed.wait_for(lambda: self._stopped or self._asked != seen, pause)
+            if failed and self._changed.wait_for(lambda: self._stopped, _RETRY_S):
+                return False
+            self._changed.wait_for(lambda: self._stopped or self._asked > self._finished, pause)
             return not self._stopped
 
     def _mark_finished(self, asked: int) -> None:
