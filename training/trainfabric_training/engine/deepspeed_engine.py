@@ -107,11 +107,20 @@ def configuration(recipe: Recipe, data: int) -> dict[str, Any]:
     }
 
 
+def spare_operators() -> None:
+    """On CPUs DeepSpeed would compile an operator for minutes that it can miss.
+
+    The first call asks of every operator whether it could be compiled, which runs the C compiler; forks inherit what
+    it found. Not to be called where there is CUDA: some of them ask the device.
+    """
+    deepspeed.ops.__compatible_ops__[_SHARED_MEMORY_OP] = False
+
+
 def _initialise_communication(device: torch.device) -> None:
-    """Over the process group that exists. On CPUs DeepSpeed would compile an operator for minutes that it can miss."""
+    """Over the process group that exists."""
     logging.getLogger("DeepSpeed").setLevel(logging.ERROR)
     if device.type == "cpu":
-        deepspeed.ops.__compatible_ops__[_SHARED_MEMORY_OP] = False
+        spare_operators()
     deepspeed.init_distributed(dist_backend="nccl" if device.type == "cuda" else "gloo", verbose=False)
 
 

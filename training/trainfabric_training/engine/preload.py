@@ -41,6 +41,10 @@ def preload() -> None:
     for name in MODULES:
         importlib.import_module(name)
     preload_s3()
+    if not cuda_is_there():
+        from trainfabric_training.engine.deepspeed_engine import spare_operators
+
+        spare_operators()
     if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
         raise RuntimeError("CUDA must not be initialised before ranks are forked")
     gc.collect()
