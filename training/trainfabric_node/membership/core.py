@@ -84,6 +84,7 @@ class Core:
         self._suspect = ""
         self._refused: set[str] = set()
         self._told_stalls: set[tuple[int, str, int]] = set()
+        self._plans: dict[int, Plan | None] = {}
 
     # --- what comes in
 
@@ -389,7 +390,9 @@ class Core:
     def _plan(self, nodes: int) -> Plan | None:
         """The largest plan of the job on so many nodes."""
         spec = self._spec
-        return shrunk_plan(spec.plan, spec.recipe, nodes, spec.policy.minimum_nodes)
+        if nodes not in self._plans:
+            self._plans[nodes] = shrunk_plan(spec.plan, spec.recipe, nodes, spec.policy.minimum_nodes)
+        return self._plans[nodes]
 
 
 def _asked(request: StopRequest) -> str:

@@ -33,7 +33,7 @@ _FAREWELL_S = 20.0
 
 _ATTEMPTS = 60
 _ATTEMPT_S = 5.0
-_THREADS_S = 10.0
+_THREADS_S = 5.0
 
 
 @dataclass(frozen=True, kw_only=True)

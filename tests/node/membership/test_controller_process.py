@@ -1,0 +1,352 @@
+"""The controller as its unit runs it, against S3, an embedded AWS and a metadata service, without torch."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import boto3
+import pytest
+
+from tests.node.embedded import deploy_groups, running_moto
+from tests.node.imds import running_imds
+from tests.node.membership.field import small_plan
+from tests.node.membership.said import notice
+from tests.node.membership.supervisors import Supervisor, until
+from tests.node.samples import RECIPE, deployed, spec
+from tests.node.seaweed import Seaweed, free_ports
+from trainfabric_node.jobs import JobLedger, JobSpec, NodeState
+from trainfabric_node.jobs.fleet import Fleet
+from trainfabric_node.jobs.records import StopRequest, now
+from trainfabric_node.membership.protocol import EpochRecord
+from trainfabric_node.store import open_store
+from trainfabric_plan.contract import Role, environment_parameter
+from trainfabric_plan.deployed import DeployedEnvironment
+from trainfabric_plan.policy import FaultTolerance
+
+BUCKET = "tests"
+ENVIRONMENT = deployed(4, checkpoint_bucket=BUCKET)
+POLICY = FaultTolerance(heartbeats="fast", wait_for_replacement_s=0)
+
+
+@dataclass
+class Lab:
+    """A deployed environment with a job, whose nodes are instances of the embedded AWS with supervisors of the test."""
+
+    stack: ExitStack
+    variables: dict[str, str]
+    directory: Path
+    environment: DeployedEnvironment
+    job: JobSpec
+    ledger: JobLedger
+    fleet: Fleet
+    supervisors: dict[str, Supervisor] = field(default_factory=dict)
+    port: int = field(default_factory=lambda: free_ports(1)[0])
+
+    def start_controller(self, instance_id: str, address: str = "127.0.0.1") -> subprocess.Popen[bytes]:
+        imds = self.stack.enter_context(running_imds())
+        imds.values.update({"instance-id": instance_id, "local-ipv4": address})
+        variables = {
+            **os.environ,
+            **self.variables,
+            "AWS_EC2_METADATA_SERVICE_ENDPOINT": imds.endpoint,
+            "TRAINFABRIC_ENVIRONMENT": "lab",
+            "TRAINFABRIC_ROLE": "coordinator",
+            "TRAINFABRIC_REGION": "us-east-1",
+            "TRAINFABRIC_CHECKPOINT_BUCKET": BUCKET,
+            "TRAINFABRIC_CONTROL_PORT": str(self.port),
+        }
+        with (self.directory / "controller.log").open("ab") as log:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "trainfabric_node", "controller"], env=variables, stdout=log, stderr=log
+            )
+        self.stack.callback(process.wait)
+        self.stack.callback(process.kill)
+        return process
+
+    def join(self) -> list[Supervisor]:
+        """Supervisors on the nodes that the fleet has and that have none yet; coordinator first."""
+        members = [member for member in self.fleet.members() if not member.leaving]
+        fresh = [member for member in members if member.instance_id not in self.supervisors]
+        for number, member in enumerate(fresh, len(self.supervisors) + 1):
+            made = Supervisor(self.ledger, self.job, member.instance_id, member.role, f"10.0.0.{number}")
+            self.supervisors[member.instance_id] = made
+            self.stack.callback(made.kill)
+        return [self.supervisors[member.instance_id] for member in fresh]
+
+    def records(self) -> list[EpochRecord]:
+        store, prefix = self.ledger.store, f"jobs/{self.job.job}/epochs/"
+        return [EpochRecord.model_validate_json(store.get(key)) for key in store.list(prefix)]
+
+    def epochs(self) -> list[list[str]]:
+        return [[node.instance_id for node in record.nodes] for record in self.records()]
+
+    def events(self) -> list[dict[str, Any]]:
+        return self.ledger.run(self.job.job, self.job.run).events()
+
+    def told(self, *kinds: str) -> list[dict[str, Any]]:
+        return [{**event, "time": ""} for event in self.events() if event["event"] in kinds]
+
+    def log(self) -> str:
+        return (self.directory / "controller.log").read_text()
+
+    def reach(self, step: int) -> None:
+        """Until all members of the current epoch are there."""
+
+        def there() -> bool:
+            newest = self.records()[-1:]
+            return bool(newest) and all(
+                (one := self.supervisors[name].epoch) is not None
+                and (one.number, one.state) == (newest[0].number, "running")
+                and one.step >= step
+                for name in (node.instance_id for node in newest[0].nodes)
+            )
+
+        until(there, what=self.log)
+
+    def outcome(self) -> tuple[str, int | None, str]:
+        records = self.ledger.run(self.job.job, self.job.run)
+        until(lambda: self.ledger.current() is None, within_s=40, what=self.log)
+        outcome = records.outcome()
+        assert outcome is not None
+        return outcome.state, outcome.step, outcome.detail
+
+    def wanted(self) -> list[int]:
+        groups = boto3.client("autoscaling").describe_auto_scaling_groups()["AutoScalingGroups"]
+        return [group["DesiredCapacity"] for group in groups]
+
+
+@pytest.fixture
+def lab(tmp_path: Path, seaweed: Seaweed, monkeypatch: pytest.MonkeyPatch) -> Iterator[Lab]:
+    with ExitStack() as stack:
+        # the embedded AWS believes any key; SeaweedFS does not
+        variables = {**stack.enter_context(running_moto()), **seaweed.environment}
+        for name, value in variables.items():
+            monkeypatch.setenv(name, value)
+        deploy_groups(ENVIRONMENT.coordinator_group, ENVIRONMENT.worker_group or "")
+        boto3.client("ssm").put_parameter(
+            Name=environment_parameter("lab"), Value=ENVIRONMENT.model_dump_json(), Type="String"
+        )
+        recipe = RECIPE.model_copy(update={"steps": 1_000_000})
+        job = spec(4, plan=small_plan(4), policy=POLICY, nonce=tmp_path.name, recipe=recipe)
+        ledger = JobLedger(open_store(f"s3://{BUCKET}/"))
+        stack.callback(clean, ledger)
+        lab = Lab(stack, variables, tmp_path, ENVIRONMENT, job, ledger, Fleet(ENVIRONMENT))
+        yield lab
+
+
+def clean(ledger: JobLedger) -> None:
+    for key in ledger.store.list("jobs/"):
+        ledger.store.delete(key)
+
+
+def begin(lab: Lab, **changes: Any) -> subprocess.Popen[bytes]:
+    """A job whose nodes train."""
+    lab.job = lab.job.model_copy(update=changes)
+    lab.ledger.claim(lab.job)
+    lab.fleet.scale_up(lab.job.plan.nodes)
+    coordinator = next(member for member in lab.fleet.members() if member.role is Role.COORDINATOR)
+    process = lab.start_controller(coordinator.instance_id)
+    lab.join()
+    lab.reach(3)
+    return process
+
+
+def test_a_job_trains_to_its_end_and_its_nodes_are_released(lab: Lab) -> None:
+    begin(lab, recipe=RECIPE.model_copy(update={"steps": 25}))
+    names = list(lab.supervisors)
+
+    assert lab.outcome() == ("done", 25, "")
+    assert lab.wanted() == [0, 0]
+    assert lab.epochs() == [names]
+    assert [event["event"] for event in lab.events() if event["event"] != "node_joined"] == [
+        "controller",
+        "epoch",
+        "epoch_ended",
+        "release",
+    ]
+    epoch = lab.told("epoch")[0]
+    assert epoch == {
+        "event": "epoch",
+        "time": "",
+        "epoch": 1,
+        "nodes": names,
+        "layout": str(lab.job.plan.layout),
+        "ranks": 8,
+        "detail": "4 nodes are there",
+    }
+    states = {node.instance_id: node.state for node in lab.ledger.run("first", 1).nodes()}
+    assert states == dict.fromkeys(names, NodeState.DONE)
+
+
+def test_members_are_protected_and_told_as_running(lab: Lab) -> None:
+    begin(lab)
+
+    until(lambda: all(member.protected for member in lab.fleet.members()), what=lab.log)
+    records = lab.ledger.run("first", 1)
+    until(lambda: [node.state for node in records.nodes()] == 4 * [NodeState.RUNNING], what=lab.log)
+
+
+def test_a_job_that_is_stopped_saves_and_ends(lab: Lab) -> None:
+    begin(lab)
+    lab.ledger.run("first", 1).request_stop(StopRequest(detail="by trainfabric job stop", requested=now()))
+
+    state, step, detail = lab.outcome()
+
+    assert (state, detail) == ("stopped", "asked by trainfabric job stop")
+    assert step is not None
+    assert lab.wanted() == [0, 0]
+    assert [event["state"] for event in lab.told("epoch_ended")] == ["resume"]
+
+
+def test_a_killed_rank_makes_a_new_epoch_on_the_same_nodes(lab: Lab) -> None:
+    begin(lab)
+    next(iter(lab.supervisors.values())).fail("rank 1 was ended by signal 9")
+    took = until(lambda: len(lab.records()) == 2, what=lab.log)
+    lab.reach(3)
+
+    assert took < 2
+    assert lab.epochs()[1] == lab.epochs()[0]
+
+
+def test_a_spot_node_leaves_with_all_saved_and_its_replacement_is_taken_in_at_a_checkpoint(lab: Lab) -> None:
+    begin(lab)
+    leaver = list(lab.supervisors.values())[2]
+    leaver.notice = notice("spot", "terminate at noon")
+    until(lambda: len(lab.records()) == 2, what=lab.log)
+    lab.reach(3)
+    until(lambda: leaver.instance_id not in [m.instance_id for m in lab.fleet.members() if not m.leaving])
+    assert leaver.instance_id not in lab.epochs()[1]
+    (fresh,) = lab.join()
+
+    until(lambda: len(lab.records()) == 3, what=lab.log)
+    lab.reach(3)
+
+    assert len(lab.epochs()[1]) == 2
+    assert len(lab.epochs()[2]) == 4
+    assert fresh.instance_id in lab.epochs()[2]
+    assert [event["state"] for event in lab.told("epoch_ended")] == ["resume", "resume"]
+    assert [event["at"] for event in lab.told("drain")] == ["now", "checkpoint"]
+    assert lab.told("spot_notice") == [
+        {"event": "spot_notice", "time": "", "node": leaver.instance_id, "detail": "terminate at noon"}
+    ]
+    assert [event["node"] for event in lab.told("node_replaced")] == [leaver.instance_id]
+
+
+def test_a_silent_node_is_lost_and_replaced(lab: Lab) -> None:
+    begin(lab)
+    lost = list(lab.supervisors.values())[3]
+    lost.is_frozen = True
+    took = until(lambda: len(lab.records()) == 2, what=lab.log)
+    until(lambda: lab.told("node_replaced"), what=lab.log)
+
+    assert 1.0 < took < 3.5
+    assert lost.instance_id not in lab.epochs()[1]
+    assert lost.instance_id not in [m.instance_id for m in lab.fleet.members() if not m.leaving]
+    lost.is_frozen = False
+    (fresh,) = lab.join()
+    until(lambda: len(lab.records()) == 3, what=lab.log)
+    assert fresh.instance_id in lab.epochs()[2]
+    assert lost.instance_id not in lab.epochs()[2]
+    assert lost.answers[-1].epoch >= 2
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
+def test_a_controller_that_is_started_anew_goes_on_with_the_epoch(lab: Lab, how: signal.Signals) -> None:
+    process = begin(lab)
+    coordinator = next(iter(lab.supervisors))
+    process.send_signal(how)
+    process.wait(20)
+    lab.start_controller(coordinator)
+    until(lambda: len(lab.told("controller")) == 2, what=lab.log)
+    lab.reach(max(one.epoch.step for one in lab.supervisors.values() if one.epoch) + 20)
+
+    assert len(lab.records()) == 1
+    assert all(len(one.orders) == 1 for one in lab.supervisors.values())
+    assert len(lab.told("node_joined")) == 4
+    next(iter(lab.supervisors.values())).fail("rank 1 was ended by signal 9")
+    until(lambda: len(lab.records()) == 2, what=lab.log)
+    assert lab.epochs()[1] == lab.epochs()[0]
+
+
+def test_what_happened_while_no_controller_was_there_is_caught_up_with(lab: Lab) -> None:
+    process = begin(lab)
+    names = list(lab.supervisors)
+    process.kill()
+    process.wait()
+    lab.supervisors[names[3]].kill()
+    for name in names[:3]:
+        lab.supervisors[name].fail("connection reset by peer", of_others=True)
+    lab.start_controller(names[0])
+    until(lambda: len(lab.records()) == 2, what=lab.log)
+
+    assert lab.epochs()[1] == names[:2]
+
+
+def test_a_controller_on_another_node_takes_over_only_from_one_that_is_gone(lab: Lab) -> None:
+    first = begin(lab)
+    second = lab.start_controller("i-another", "127.0.0.2")
+    until(lambda: "goes on" in lab.log(), what=lab.log)
+    assert len(lab.told("controller")) == 1
+    first.kill()
+    first.wait()
+    until(lambda: len(lab.told("controller")) == 2, what=lab.log)
+    lab.reach(max(one.epoch.step for one in lab.supervisors.values() if one.epoch) + 5)
+
+    assert len(lab.records()) == 1
+    assert second.poll() is None
+
+
+def test_a_controller_beside_which_another_is_announced_ends(lab: Lab) -> None:
+    first = begin(lab)
+    records = lab.ledger.run("first", 1)
+    announced = records.controller()
+    assert announced is not None
+    records.announce(announced.model_copy(update={"incarnation": "another"}))
+
+    assert first.wait(20) == 1
+    assert "controller must be another, which is announced, got" in lab.log()
+
+
+def test_a_run_that_others_ended_by_force_is_left_and_the_next_is_served(lab: Lab) -> None:
+    process = begin(lab)
+    lab.ledger.release(lab.job)
+    until(lambda: all(one.is_over for one in lab.supervisors.values()), what=lab.log)
+
+    lab.supervisors.clear()
+    lab.job = lab.job.model_copy(update={"run": 2, "nonce": "next", "resume": True})
+    lab.ledger.claim(lab.job)
+    lab.join()
+    lab.reach(3)
+
+    assert process.poll() is None
+    assert [(record.run, record.number) for record in lab.records()] == [(1, 1), (2, 2)]
+
+
+def test_a_run_that_failed_says_why(lab: Lab) -> None:
+    begin(lab)
+    list(lab.supervisors.values())[1].fail("rank 2: no such corpus", hopeless=True)
+    name = list(lab.supervisors)[1]
+
+    state, _, detail = lab.outcome()
+
+    assert (state, detail) == ("failed", f"{name}: rank 2: no such corpus")
+    assert lab.wanted() == [0, 0]
+
+
+def test_a_controller_needs_no_torch() -> None:
+    loaded = (
+        "import sys, trainfabric_node.membership.controller;"
+        "print({'torch', 'deepspeed', 'numpy'} & set(sys.modules), 'trainfabric_node.agent' in sys.modules)"
+    )
+
+    printed = subprocess.run([sys.executable, "-c", loaded], capture_output=True, text=True, check=True).stdout
+
+    assert printed == "set() False\n"
