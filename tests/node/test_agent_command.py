@@ -42,7 +42,7 @@ def test_an_agent_waits_for_a_job_and_leaves_when_told_to(tmp_path: Path, s3_uri
 
 
 def test_the_agent_needs_no_torch() -> None:
-    loaded = "import sys, trainfabric_node.__main__; print({'torch', 'deepspeed', 'numpy'} & set(sys.modules))"
+    loaded = "import sys, trainfabric_node.agent; print({'torch', 'deepspeed', 'numpy'} & set(sys.modules))"
 
     printed = subprocess.run([sys.executable, "-c", loaded], capture_output=True, text=True, check=True).stdout
 
