@@ -2,7 +2,8 @@
 
 1. `LaunchTemplate.create_version`: a new version has a number that none has had (moto counts those that are left).
    `LaunchTemplate.get_version`: a version is found by its number (moto takes it for a place in the list).
-2. `EC2Response.create_launch_template_version`: what is given is laid over the source version (moto forgets that one).
+2. `EC2Response.create_launch_template_version`: what is given is laid over the source version (moto forgets that one),
+   and instances can be launched with its user data (moto fails at it).
 3. `EC2Response.delete_launch_template_versions`: there is one (moto has none); the default version stays.
 """
 
@@ -15,6 +16,7 @@ from moto.core.responses import ActionResult
 from moto.ec2.exceptions import InvalidLaunchTemplateVersionNotFound
 from moto.ec2.models.launch_templates import LaunchTemplate, LaunchTemplateVersion
 from moto.ec2.responses import EC2Response
+from moto.ec2.utils import parse_user_data
 
 Method = Callable[..., Any]
 
@@ -49,18 +51,20 @@ def _get_version(template: Any, num: Any) -> LaunchTemplateVersion:
 
 def _over_its_source(create: Method) -> Method:
     def create_launch_template_version(response: Any) -> ActionResult:
-        source = response._get_param("SourceVersion")
+        named = response._get_param("SourceVersion")
+        source = _template(response).get_version(named).data if named else {}
         result = create(response)
-        if source:
-            _lay_over(_template(response), source)
+        _lay_over(_template(response), source)
         return result
 
     return create_launch_template_version
 
 
-def _lay_over(template: Any, source: Any) -> None:
+def _lay_over(template: Any, source: dict[str, Any]) -> None:
     made = template.versions[-1]
-    made.data.update({**template.get_version(source).data, **made.data})  # the response holds this dictionary
+    if "UserData" in made.data:
+        made.data["UserData"] = parse_user_data(made.data["UserData"])
+    made.data.update({**source, **made.data})  # the response holds this dictionary
     template.versions[-1] = LaunchTemplateVersion(template, made.number, made.data, made.description)
 
 
