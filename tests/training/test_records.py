@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,7 @@ def test_numbers_read_back_bit_for_bit(tmp_path: Path) -> None:
     Records(tmp_path).step(record(1, loss))
 
     line = json.loads((tmp_path / "steps.jsonl").read_text())
+    assert abs(datetime.now(UTC) - datetime.fromisoformat(line.pop("time"))) < timedelta(minutes=1)
     assert line == {
         "step": 1,
         "loss": loss,
@@ -62,6 +64,21 @@ def test_a_new_run_refuses_the_directory_of_another(tmp_path: Path) -> None:
     assert steps(tmp_path) == [1]
 
 
+def test_an_epoch_begins_with_empty_files_whatever_was_there(tmp_path: Path) -> None:
+    before = Records(tmp_path)
+    before.step(record(1))
+    before.event("start")
+    before.result("stopped", 1)
+
+    after = Records(tmp_path)
+    after.begin_epoch()
+
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"steps.jsonl": "", "events.jsonl": ""}
+    with pytest.raises(InvalidInput) as caught:
+        Records(tmp_path / "steps.jsonl").begin_epoch()
+    assert str(caught.value) == f"{tmp_path}/steps.jsonl: --output must be a directory to write into, got File exists"
+
+
 def test_a_directory_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
 
@@ -77,6 +94,7 @@ def test_other_ranks_write_nothing(tmp_path: Path) -> None:
     records = Records(tmp_path / "output", active=False)
 
     records.begin(None)
+    records.begin_epoch()
     records.step(record(1))
     records.event("done")
     records.result("done", 1)

@@ -157,7 +157,7 @@ class Metric(StrEnum):
 METRIC_DIMENSION = "Environment"
 
 STEPS_FILE = "steps.jsonl"
-"""One line per optimizer step: `step` (1-based), `loss`, `grad_norm`, `tokens`, `seconds`."""
+"""One line per optimizer step: `step` (1-based), `loss`, `grad_norm`, `tokens`, `seconds`, and `time` at its end."""
 
 EVENTS_FILE = "events.jsonl"
 """One line per event: `event` (one of `Event`), `time` (ISO 8601, UTC), and what belongs to it."""

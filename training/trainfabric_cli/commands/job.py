@@ -34,6 +34,9 @@ def start(
         int | None, typer.Option(min=1, metavar="N", help="With --resume: go on from the checkpoint of this step.")
     ] = None,
     steps: Annotated[int | None, typer.Option(min=1, help="Optimizer steps; those of the recipe if not given.")] = None,
+    checkpoint_every: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="Steps between checkpoints; those of the recipe if not given.")
+    ] = None,
     wait: Annotated[bool, typer.Option("--wait", help="Show progress until the job has ended.")] = False,
     as_json: Json = False,
 ) -> None:
@@ -43,7 +46,7 @@ def start(
     from trainfabric_plan.planning import make_plan
 
     given, control = read_and_connect(environment)
-    recipe = _recipe(given, steps)
+    recipe = _recipe(given, steps=steps, checkpoint_every=checkpoint_every)
     corpus = data or _default_corpus(control.deployed.data_bucket)
     spec = control.start(
         name,
@@ -119,11 +122,12 @@ def stop(
     _print(control.stop(timeout_s if wait else 0.0, force=force), as_json)
 
 
-def _recipe(environment: Environment, steps: int | None) -> Recipe:
+def _recipe(environment: Environment, **chosen: int | None) -> Recipe:
+    """The environment's recipe, with what was chosen instead of what it says."""
     from trainfabric_plan.recipes import recipe
 
-    chosen = recipe(environment.training.recipe)
-    return chosen if steps is None else chosen.model_copy(update={"steps": steps})
+    given = {name: value for name, value in chosen.items() if value is not None}
+    return recipe(environment.training.recipe).model_copy(update=given)
 
 
 def _default_corpus(bucket: str) -> str:

@@ -79,14 +79,14 @@ class Records:
             raise self._unwritable(error) from error
 
     def step(self, record: StepRecord) -> None:
-        """Appends a step, and prints it if there is to be progress."""
-        self._append(STEPS_FILE, asdict(record))
+        """Appends a step with the time at its end, and prints it if there is to be progress."""
+        self._append(STEPS_FILE, {**asdict(record), "time": _now()})
         if self._progress:
             self._progress.step(record)
 
     def event(self, event: str, **details: Any) -> None:
         """Appends an event with the time, and prints it if there is to be progress."""
-        self._append(EVENTS_FILE, {"event": event, "time": datetime.now(UTC).isoformat(), **details})
+        self._append(EVENTS_FILE, {"event": event, "time": _now(), **details})
         if self._progress:
             self._progress.event(event, details)
 
@@ -117,6 +117,10 @@ class Records:
         unfinished = steps.with_name(f".{steps.name}")
         unfinished.write_text("".join(f"{line}\n" for line in kept), encoding="utf-8")
         unfinished.replace(steps)
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat()
 
 
 def _step_of(line: str) -> float:
