@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tests.sandbox.conftest import Aws
-from trainfabric_plan.contract import environment_parameter
+from trainfabric_plan.contract import Role, environment_parameter
 from trainfabric_plan.deployed import DeployedEnvironment
 
 IMAGE = "ami-12c6146b"
@@ -42,7 +42,7 @@ class SmallFleet:
             nodes=3,
             ranks_per_node=2,
             spares=0,
-            launch_templates={role: self.template(role) for role in ("coordinator", "worker")},  # type: ignore[misc]
+            launch_templates={role: self.template(role) for role in Role},
             asset_bucket="assets",
             asset_key="code.zip",
         )
@@ -61,6 +61,20 @@ class SmallFleet:
         client = self.aws.client("autoscaling")
         found = client.describe_auto_scaling_groups(AutoScalingGroupNames=[self.group(role)])["AutoScalingGroups"]
         return {member["InstanceId"]: member for member in found[0]["Instances"]}
+
+    def launch_from(self, role: str = "worker", **data: Any) -> str:
+        """Make a version from the newest one with other data, the default and the group's, as a job pins it."""
+        ec2, template = self.aws.client("ec2"), self.template(role)
+        made = ec2.create_launch_template_version(
+            LaunchTemplateId=template, SourceVersion="$Latest", LaunchTemplateData=data
+        )
+        number = str(made["LaunchTemplateVersion"]["VersionNumber"])
+        ec2.modify_launch_template(LaunchTemplateId=template, DefaultVersion=number)
+        self.aws.client("autoscaling").update_auto_scaling_group(
+            AutoScalingGroupName=self.group(role),
+            LaunchTemplate={"LaunchTemplateId": template, "Version": number},
+        )
+        return number
 
     def template(self, role: str = "worker") -> str:
         """Id of a role's launch template."""

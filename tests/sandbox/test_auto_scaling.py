@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
@@ -41,21 +40,6 @@ def state(fleet: SmallFleet, instance_id: str) -> str:
 def user_data(fleet: SmallFleet, instance_id: str) -> str:
     answer = fleet.aws.client("ec2").describe_instance_attribute(InstanceId=instance_id, Attribute="userData")
     return base64.b64decode(answer["UserData"]["Value"]).decode()
-
-
-def new_version(fleet: SmallFleet, **data: Any) -> str:
-    """A version from the newest one with other data, as the default and the group's, as a job pins it."""
-    ec2, template = fleet.aws.client("ec2"), fleet.template()
-    made = ec2.create_launch_template_version(
-        LaunchTemplateId=template, SourceVersion="$Latest", LaunchTemplateData=data
-    )
-    number = str(made["LaunchTemplateVersion"]["VersionNumber"])
-    ec2.modify_launch_template(LaunchTemplateId=template, DefaultVersion=number)
-    fleet.aws.client("autoscaling").update_auto_scaling_group(
-        AutoScalingGroupName=fleet.group("worker"),
-        LaunchTemplate={"LaunchTemplateId": template, "Version": number},
-    )
-    return number
 
 
 def test_a_terminated_instance_is_replaced(fleet: SmallFleet) -> None:
@@ -130,7 +114,7 @@ def test_an_instance_keeps_what_it_was_launched_with(fleet: SmallFleet) -> None:
     fleet.scale(worker=1)
     (first,) = fleet.members()
     later = base64.b64encode(b"#!/bin/sh\necho later\n").decode()
-    number = new_version(fleet, UserData=later)
+    number = fleet.launch_from(UserData=later)
 
     fleet.scale(worker=2)
     second = next(member for member in fleet.members() if member != first)
@@ -143,7 +127,7 @@ def test_an_instance_keeps_what_it_was_launched_with(fleet: SmallFleet) -> None:
 
 def test_a_deploy_leaves_the_group_on_the_version_that_a_job_made_the_default(fleet: SmallFleet) -> None:
     # given a job that has pinned the image, and a running node of it
-    number = new_version(fleet, ImageId="ami-0b301ce3ce3475r4f")
+    number = fleet.launch_from(ImageId="ami-0b301ce3ce3475r4f")
     fleet.scale(worker=1)
     (first,) = fleet.members()
     # when another user data is deployed, and the node is lost
