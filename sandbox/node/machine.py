@@ -103,17 +103,18 @@ def _add_efa_devices(root: Path, count: int) -> None:
 
 def _add_programs(root: Path, lustre: Path) -> None:
     programs, ours = root / "usr/bin", root / SANDBOX
+    # scripts, not links: whoever writes a program on a node must not write this machine's
     for name in FROM_THIS_MACHINE.split():
-        (programs / name).symlink_to(_found(name))
+        _program(programs / name, [_found(name)])
     for name in IF_THIS_MACHINE_HAS_THEM.split():
         if place := shutil.which(name):
-            (programs / name).symlink_to(place)
-    (ours / "shell").symlink_to(SHELL)
+            _program(programs / name, [place])
+    shutil.copytree(SHELL, ours / "shell")
     (ours / "lustre").symlink_to(lustre)
     (ours / "python").symlink_to(PYTHON)
     for program in SHELL.iterdir():
         if program.name != "mount.lustre":  # it comes with the Lustre client
-            (programs / program.name).symlink_to(program)
+            shutil.copy(program, programs / program.name)
     _program(programs / "systemctl", [*QUICK, "sandbox.node.programs.systemctl", str(root)])
     _program(programs / "cloud-init", [*FULL, "sandbox.node.programs.cloud_init", str(root), f"${METADATA_VARIABLE}"])
     _program(programs / "aws", [*FULL, "sandbox.node.programs.aws"])

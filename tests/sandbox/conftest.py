@@ -125,6 +125,6 @@ def network() -> dict[str, Any]:
     return copy.deepcopy(NETWORK)
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def sandbox_root() -> Path:
     return Path(__file__).parents[2]
