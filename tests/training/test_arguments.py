@@ -102,6 +102,31 @@ def test_steps_replace_those_of_the_recipe(workplace: Workplace) -> None:
     assert request.recipe == SMALL.model_copy(update={"steps": 7})
 
 
+def test_what_belongs_to_an_epoch_is_left_out_by_default(workplace: Workplace) -> None:
+    request = read_request(workplace.arguments("x", ONE_RANK), 1)
+    of_epoch = read_request(
+        workplace.arguments(
+            "x",
+            ONE_RANK,
+            *("--checkpoints", "/c", "--nonce", "abc", "--rank-files", "/ranks", "--beat-seconds", "0.2"),
+        ),
+        1,
+    )
+
+    assert (request.nonce, request.rank_files, request.beat_s) == (None, None, 2.0)
+    assert (of_epoch.nonce, of_epoch.rank_files, of_epoch.beat_s) == ("abc", Path("/ranks"), 0.2)
+
+
+def test_an_epoch_needs_checkpoints_and_a_time_to_beat(workplace: Workplace) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        read_request(workplace.arguments("x", ONE_RANK, "--nonce", "abc", "--beat-seconds", "0"), 1)
+
+    assert str(caught.value).splitlines() == [
+        "command line: --beat-seconds must be above 0, got 0.0",
+        "command line: --nonce must be given with --checkpoints, got none; say where the checkpoints are",
+    ]
+
+
 def test_a_corpus_with_more_tokens_than_the_model_is_refused(trained: Trained, workplace: Workplace) -> None:
     small = workplace.recipe(
         SMALL.model_copy(

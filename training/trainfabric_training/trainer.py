@@ -52,9 +52,14 @@ def train(request: Request, ranks: Ranks, device: torch.device, files: RankFiles
 
     first = 1 if start is None else start.step + 1
     stopped, step = take_steps(request, ranks, engine, feed, records, files, keeper, first)
+    ranks.on_first(lambda: conclude(records, step, stopped=stopped))
+    return stopped
+
+
+def conclude(records: Records, step: int, *, stopped: bool) -> None:
+    """Writes how the run ended. No rank leaves before: torchrun ends the others when one leaves with a status."""
     records.event("stop" if stopped else "done", step=step)
     records.result("stopped" if stopped else "done", step)
-    return stopped
 
 
 def take_steps(
