@@ -210,10 +210,19 @@ class Lab:
         self.wait_for(f"an epoch of {nodes} nodes", whole, timeout_s)
 
     def seconds_to_new_step(self, fault: Callable[[], None], timeout_s: float = TIMEOUT_S) -> float:
-        """From a fault to the end of the first step beyond the highest before it."""
-        highest, begun = self.highest_step(), time.time()
+        """From a fault to the end of the first step, of a later epoch, beyond the highest that earlier epochs came to.
+
+        A step that the old epoch still finished after the fault does not count.
+        """
+        number, begun = self.epoch()["number"], time.time()
         fault()
-        line = self.wait_for_step_beyond(max(highest, self._highest_until(begun)), timeout_s)
+
+        def first() -> dict[str, Any] | None:
+            steps = self.steps()
+            highest = max(line["step"] for line in steps if line["epoch"] <= number)
+            return next((line for line in steps if line["epoch"] > number and line["step"] > highest), None)
+
+        line = self.wait_for(f"a new step of an epoch after {number}", first, timeout_s)
         return datetime.fromisoformat(line["time"]).timestamp() - begun
 
     def story(self) -> str:
@@ -232,10 +241,6 @@ class Lab:
     def ended(self) -> bool:
         """Whether the run has an outcome and the environment is free."""
         return self.object(f"{run_prefix(JOB, 1)}{OUTCOME_FILE}") is not None and self.object(CURRENT_JOB_KEY) is None
-
-    def _highest_until(self, moment: float) -> int:
-        before = [s for s in self.steps() if datetime.fromisoformat(s["time"]).timestamp() <= moment]
-        return max((line["step"] for line in before), default=0)
 
     def _groups(self) -> list[dict[str, Any]]:
         names = [name for name in (self.session.deployed.coordinator_group, self.session.deployed.worker_group) if name]
