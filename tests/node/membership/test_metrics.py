@@ -90,6 +90,15 @@ def test_the_next_epoch_is_read_from_its_beginning_after_the_rest_of_the_one_bef
     assert sink.put_values[1][Metric.STEP_SECONDS] == pytest.approx((0.5 + 0.75) / 2)
 
 
+@pytest.mark.parametrize("odd", [b'{"step": 2}', b"{", b"[]", line(2).replace(b"6.0", b"null").strip()])
+def test_a_line_that_is_not_whole_is_left_out(records: RunRecords, odd: bytes) -> None:
+    sink = Sink()
+    records.publish(1, "steps.jsonl", line(1) + odd + b"\n")
+    StepMetrics(records, lambda: 1, lambda: None, sink, pause_s=0).publish()
+
+    assert [values[Metric.LOSS] for values in sink.put_values] == [7.0]
+
+
 def test_nothing_is_published_twice_within_the_pause(records: RunRecords) -> None:
     sink, clock = Sink(), [0.0]
     metrics = StepMetrics(records, lambda: 1, lambda: None, sink, pause_s=10, clock=lambda: clock[0])

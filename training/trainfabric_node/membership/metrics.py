@@ -12,6 +12,7 @@ from trainfabric_node.jobs.run_records import RunRecords
 from trainfabric_plan.contract import METRIC_DIMENSION, METRIC_NAMESPACE, Metric
 
 _LONGEST_READ = 4 * 1024 * 1024
+_FIELDS = ("loss", "grad_norm", "tokens", "seconds")
 
 
 class MetricSink(Protocol):
@@ -108,4 +109,14 @@ class StepMetrics:
         data = self._records.steps_from(epoch, self._offset, _LONGEST_READ)
         whole = data[: data.rfind(b"\n") + 1]
         self._offset += len(whole)
-        return [json.loads(line) for line in whole.splitlines() if line.strip()]
+        return [found for line in whole.splitlines() if (found := _step(line))]
+
+
+def _step(line: bytes) -> dict[str, Any] | None:
+    """A line that has all that metrics are made of; the controller must not end because of one that has not."""
+    try:
+        found = json.loads(line)
+    except ValueError:
+        return None
+    whole = isinstance(found, dict) and all(isinstance(found.get(name), int | float) for name in _FIELDS)
+    return found if whole else None

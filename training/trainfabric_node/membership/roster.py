@@ -151,10 +151,10 @@ def members(nodes: list[Node], before: EpochRecord | None) -> tuple[EpochNode, .
     )
 
 
-def _place(node: Node, ranks: dict[str, int]) -> tuple[bool, int, tuple[int, int, str]]:
+def _place(node: Node, ranks: dict[str, int]) -> tuple[bool, int, tuple[int, int, str], str]:
     beat = node.beat
     rank = ranks.get(beat.instance_id, len(ranks))
-    return beat.role is not Role.COORDINATOR, rank, _number(beat.address)
+    return beat.role is not Role.COORDINATOR, rank, _number(beat.address), beat.instance_id
 
 
 def _number(address: str) -> tuple[int, int, str]:
