@@ -8,8 +8,8 @@ import os
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 SOCKET = "run/systemd-private"
 TIMEOUT_S = 900.0
@@ -19,8 +19,7 @@ VERBS = ("start", "stop", "restart", "is-active", "enable", "daemon-reload", "sh
 Obey = Callable[["Request", Callable[[int, str], None]], None]
 
 
-@dataclass(frozen=True)
-class Request:
+class Request(NamedTuple):
     """What systemctl was asked for: one of `VERBS`, and units."""
 
     verb: str
@@ -85,7 +84,7 @@ def ask(root: Path, verb: str, *units: str) -> tuple[int, str]:
         connection.settimeout(TIMEOUT_S)
         with _near(file.parent) as near:
             connection.connect(str(near / file.name))
-        connection.sendall(json.dumps(asdict(Request(verb, units))).encode() + b"\n")
+        connection.sendall(json.dumps(Request(verb, units)._asdict()).encode() + b"\n")
         line = connection.makefile("r").readline()
     if not line:
         raise ConnectionError("the node's init ended before it answered")

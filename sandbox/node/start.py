@@ -5,11 +5,11 @@ Not `python -m` with PYTHONPATH: what the module starts on a node would inherit 
 
 from __future__ import annotations
 
+import os
 import runpy
 import sys
-from pathlib import Path
 
 if __name__ == "__main__":
-    sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+    sys.path.insert(0, os.path.realpath(f"{__file__}/../../.."))
     module = sys.argv.pop(1)
     runpy.run_module(module, run_name="__main__", alter_sys=True)

@@ -207,9 +207,7 @@ install_services() {
   done
   systemctl daemon-reload
   systemctl enable --quiet "${all[@]}"
-  for unit in "${all[@]}"; do
-    systemctl restart "$unit"
-  done
+  systemctl restart "${all[@]}"
 }
 
 main() {
