@@ -7,6 +7,7 @@ import math
 import pytest
 
 from tests.training.conftest import SMALL, Finished, Workplace
+from tests.training.state import reader_at
 
 LARGEST_LOSS_DIFFERENCE = 2e-6
 LARGEST_NORM_DIFFERENCE = 1e-5
@@ -46,6 +47,8 @@ def test_a_run_records_its_steps_events_and_result(uninterrupted: Finished, work
     assert uninterrupted.events[0]["layout"] == {"data": 2, "pipeline": 2, "tensor": 2}
     where = workplace.output("uninterrupted-checkpoints")
     assert uninterrupted.events[1]["checkpoint"].startswith(f"file://{where}/steps/00000006-")
+    parts = reader_at(where, 6).manifest.parts
+    assert uninterrupted.events[1]["bytes"] == sum(part.size for part in parts)
     assert uninterrupted.result == {"status": "done", "step": 20}
 
 

@@ -82,7 +82,7 @@ class Job:
     def committed(self) -> list[tuple[int, str]]:
         return [(entry.step, entry.nonce) for entry in self.checkpoints.commits()]
 
-    def start(self, layout: Layout, *more: str) -> Epoch:
+    def start(self, layout: Layout, *more: str, rendezvous: str | None = None) -> Epoch:
         """Starts an epoch of this layout on as many nodes as it needs."""
         self.last += 1
         nodes = self.fleet.nodes[: layout.ranks // RANKS_PER_NODE]
@@ -99,7 +99,7 @@ class Job:
             *more,
         ]
         epoch = Epoch(fleet=self.fleet, number=self.last, nodes=nodes)
-        self.fleet.start_epoch(self.last, nodes, RANKS_PER_NODE, arguments)
+        self.fleet.start_epoch(self.last, nodes, RANKS_PER_NODE, arguments, rendezvous)
         for node in nodes:
             answer = node.client.answer()
             assert answer is not None

@@ -193,7 +193,19 @@ class Fleet:
         node.process = self._start("launcher", node.state)
         node.connect()
 
-    def start_epoch(self, number: int, nodes: Sequence[Node], ranks_per_node: int, arguments: Sequence[str]) -> None:
+    @property
+    def rendezvous(self) -> str:
+        """Address of the store."""
+        return f"{self.imds.values['local-ipv4']}:{self.port}"
+
+    def start_epoch(
+        self,
+        number: int,
+        nodes: Sequence[Node],
+        ranks_per_node: int,
+        arguments: Sequence[str],
+        rendezvous: str | None = None,
+    ) -> None:
         for node_rank, node in enumerate(nodes):
             files = self.files(number, node)
             files.directory.mkdir(parents=True)
@@ -206,7 +218,7 @@ class Fleet:
                     "node_rank": node_rank,
                     "ranks_per_node": ranks_per_node,
                     "run_id": f"job.epoch{number}",
-                    "rendezvous": f"{self.imds.values['local-ipv4']}:{self.port}",
+                    "rendezvous": rendezvous or self.rendezvous,
                     "address": node.address,
                     "arguments": [
                         *arguments,

@@ -113,3 +113,14 @@ def test_arguments_that_cannot_be_read_are_told_in_the_end_of_each_rank(job: Job
         end and (end["detail"], end["hopeless"]) == ("command line: --steps must be at least 1, got 0", True)
         for end in ends
     )
+
+
+def test_an_agent_that_fails_says_so_for_its_ranks(job: Job) -> None:
+    epoch = job.start(TWO_NODES, rendezvous="nowhere:none")
+
+    assert epoch.statuses() == [1, 1]
+    for rank in epoch.ranks:
+        end = epoch.of(rank).end(rank)
+        assert end is not None
+        assert (end["status"], end["of_others"], end["hopeless"]) == ("failed", False, False)
+        assert end["detail"] == "ValueError: invalid literal for int() with base 10: 'none'"

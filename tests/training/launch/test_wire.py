@@ -31,6 +31,7 @@ def test_a_start_says_where_its_files_lie() -> None:
 
     assert start is not None
     assert (start.epoch, start.arguments) == (7, ("--recipe", "tiny_cpu"))
+    assert start.ranks == range(8, 16)
     assert start.log == Path(f"{START['directory']}/trainer.log")
     assert start.rank_files == Path(f"{START['directory']}/ranks")
 

@@ -38,7 +38,15 @@ class Run:
     code_version: str
 
 
-def save(engine: StatefulEngine, checkpoints: CheckpointStore, ranks: Ranks, run: Run, step: int) -> LogEntry:
+@dataclass(frozen=True, kw_only=True)
+class Saved:
+    """A checkpoint that was committed: its entry in the log, and the bytes of all its parts."""
+
+    commit: LogEntry
+    size: int
+
+
+def save(engine: StatefulEngine, checkpoints: CheckpointStore, ranks: Ranks, run: Run, step: int) -> Saved:
     """Writes the state after `step` steps and commits it; every rank calls it, and returns when it is durable.
 
     Raises:
@@ -46,10 +54,11 @@ def save(engine: StatefulEngine, checkpoints: CheckpointStore, ranks: Ranks, run
     """
     written = ranks.everywhere(lambda: (_write_parts(engine, checkpoints, run, step, ranks.rank), _random_state()))
 
-    def commit() -> LogEntry:
+    def commit() -> Saved:
         parts = tuple(part for parts, _ in written for part in parts)
         states = tuple(RankState(rank=rank, random=state) for rank, (_, state) in enumerate(written))
-        return checkpoints.commit(_manifest(engine, run, step, parts, states))
+        entry = checkpoints.commit(_manifest(engine, run, step, parts, states))
+        return Saved(commit=entry, size=sum(part.size for part in parts))
 
     return ranks.on_first(commit)
 

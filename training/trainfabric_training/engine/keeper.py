@@ -46,10 +46,11 @@ class Keeper:
     def save(self, step: int) -> None:
         """Saves the state after a step; returns when it is committed."""
         began = time.perf_counter()
-        commit = save(self._engine, self._checkpoints, self._ranks, self._run, step)
+        saved = save(self._engine, self._checkpoints, self._ranks, self._run, step)
         self._records.event(
             "commit",
             step=step,
-            checkpoint=self._checkpoints.checkpoint_uri(commit),
+            checkpoint=self._checkpoints.checkpoint_uri(saved.commit),
             seconds=time.perf_counter() - began,
+            bytes=saved.size,
         )

@@ -38,8 +38,13 @@ def run_agent(start: Start, launcher: int) -> int:
     die_with_parent(launcher)
     _write_to(start)
     enter_epoch(start.environment)
-    agent = _agent(start)
-    result = agent.run()
+    try:
+        agent = _agent(start)
+        result = agent.run()
+    except Exception as error:
+        for rank in start.ranks:
+            _say_unless_said(start, rank, end_by(error, rank=rank, step=0))
+        raise
     if result.is_failed():
         return _failed(start, next(iter(result.failures)), agent.exit_statuses())
     return ExitStatus.RESUME if ExitStatus.RESUME in result.return_values.values() else ExitStatus.DONE
@@ -95,9 +100,8 @@ def run_rank(start: Start, agent: int) -> int:
     torch.set_num_threads(threads())
 
     def failed(status: int, error: Exception) -> NoReturn:
-        place = read_settings().rank
-        if end_of(start.rank_files, place) is None:
-            write_end(start.rank_files, place, end_by(error, rank=place, step=0))
+        rank = read_settings().rank
+        _say_unless_said(start, rank, end_by(error, rank=rank, step=0))
         leave(status)
 
     return run(start.arguments, store_prefix=f"{start.run_id}/ranks", on_failure=failed)
@@ -118,14 +122,19 @@ def _write_to(start: Start) -> None:
 
 def _failed(start: Start, first: int, statuses: dict[int, tuple[int, int | None]]) -> int:
     """Says of ranks that could not say it themselves how they ended."""
-    ends = []
-    for rank, (process, status) in statuses.items():
-        end = end_of(start.rank_files, rank)
-        if end is None:
-            end = _silent_end(rank, process, status, first)
-            write_end(start.rank_files, rank, end)
-        ends.append(end)
+    ends = [
+        _say_unless_said(start, rank, _silent_end(rank, process, status, first))
+        for rank, (process, status) in statuses.items()
+    ]
     return ExitStatus.USER_ERROR if any(end.hopeless for end in ends) else ExitStatus.FAILED
+
+
+def _say_unless_said(start: Start, rank: int, end: End) -> End:
+    """The last word of a rank: its own, or this one, which is written for it."""
+    said = end_of(start.rank_files, rank)
+    if said is None:
+        write_end(start.rank_files, rank, end)
+    return said or end
 
 
 def _silent_end(rank: int, process: int, status: int | None, first: int) -> End:

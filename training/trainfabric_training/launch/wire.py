@@ -49,6 +49,12 @@ class Start(Strict):
         """Beats and ends of the ranks."""
         return self.directory / "ranks"
 
+    @property
+    def ranks(self) -> range:
+        """Global ranks of this node."""
+        first = self.node_rank * self.ranks_per_node
+        return range(first, first + self.ranks_per_node)
+
 
 class Request(Strict):
     """One line of the supervisor: exactly one of the three.
