@@ -14,6 +14,8 @@ from trainfabric_plan.deployed import DeployedEnvironment
 from trainfabric_plan.errors import NotFound, Unreachable
 
 EFA_TYPES = ("efa", "efa-only")
+VERSION_IS_GONE = "InvalidLaunchTemplateId.VersionNotFound"
+"""A job's version is deleted when the next one starts, and an instance of it may still be there."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,10 +123,16 @@ class Fleet:
 
     def _launched_from(self, member: dict[str, Any]) -> dict[str, Any]:
         named = member["LaunchTemplate"]
-        versions = self._ec2.describe_launch_template_versions(
-            LaunchTemplateId=named["LaunchTemplateId"], Versions=[named["Version"]]
-        )
-        data: dict[str, Any] = versions["LaunchTemplateVersions"][0]["LaunchTemplateData"]
+        try:
+            return self._version(named["LaunchTemplateId"], named["Version"])
+        except ClientError as error:
+            if error.response["Error"]["Code"] != VERSION_IS_GONE:
+                raise
+            return self._version(named["LaunchTemplateId"], "$Default")  # the hardware is that of every version
+
+    def _version(self, template_id: str, version: str) -> dict[str, Any]:
+        found = self._ec2.describe_launch_template_versions(LaunchTemplateId=template_id, Versions=[version])
+        data: dict[str, Any] = found["LaunchTemplateVersions"][0]["LaunchTemplateData"]
         return data
 
     def _accelerators_of(self, instance_type: str) -> tuple[str, ...]:

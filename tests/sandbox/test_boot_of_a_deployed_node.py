@@ -24,6 +24,7 @@ from sandbox.processes import Children, wait_until
 from sandbox.s3 import s3_client
 from sandbox.services import mirror_buckets
 from tests.sandbox.conftest import Aws
+from trainfabric_node.jobs.pins import Pinning
 from trainfabric_plan.contract import (
     CONTROLLER_UNIT,
     CURRENT_JOB_KEY,
@@ -31,6 +32,7 @@ from trainfabric_plan.contract import (
     OUTCOME_FILE,
     RENDEZVOUS_UNIT,
     SYSTEMD_UNIT,
+    Role,
     code_key,
     run_prefix,
 )
@@ -290,3 +292,31 @@ def test_a_node_without_the_code_in_the_cdks_bucket_boots_from_the_jobs_copy(
 
     assert f"download: s3://{environment.checkpoint_bucket}/{code_key('pinned.zip')} to" in said
     assert said.splitlines()[-1] == "trainfabric boot: ready", said
+
+
+def test_nodes_of_a_job_are_those_it_was_started_with_whatever_is_deployed_meanwhile(
+    deployed: Environment, assembly: Path
+) -> None:
+    # given a job that has pinned what its nodes are launched with
+    pinning = Pinning(deployed.fleet.deployed)
+    pins = pinning.make("first", 1)
+    assert pins is not None
+    pinning.use(pins)
+    deployed.scale(worker=1)
+    (first,) = deployed.fleet.running()
+    # when another user data is deployed, and the node is lost
+    template = (assembly / "p5-spot-Fleet.template.json").read_text()
+    assert template.count("STATE_DIRECTORY=/var/lib/trainfabric") == 2
+    changed = template.replace("STATE_DIRECTORY=/var/lib/trainfabric", "STATE_DIRECTORY=/srv/later")
+    boto3.client("cloudformation").update_stack(StackName="p5-spot-Fleet", TemplateBody=changed)
+    deployed.fleet.terminate(first.instance_id)
+    # then its replacement is the job's
+    (second,) = deployed.fleet.running()
+    assert second.instance_id != first.instance_id
+    assert (second.user_data, second.image_id) == (first.user_data, pins.groups[Role.WORKER].image_id)
+    # and the next job's nodes are those that were deployed
+    pinning.use(pinning.make("second", 1) or pins)
+    deployed.scale(worker=2)
+    (third,) = (node for node in deployed.fleet.running() if node.instance_id != second.instance_id)
+    assert "STATE_DIRECTORY=/srv/later\n" in third.user_data
+    deployed.scale(worker=0)

@@ -13,7 +13,7 @@ from sandbox.metadata import InstanceMetadata
 @pytest.fixture
 def metadata() -> Iterator[InstanceMetadata]:
     values = {"instance-id": "i-1", "tags/instance/trainfabric:role": "worker", "placement/region": "us-east-1"}
-    with InstanceMetadata("127.77.0.2", values) as served:
+    with InstanceMetadata("127.77.0.2", values, "#cloud-config\n") as served:
         yield served
 
 
@@ -61,3 +61,19 @@ def test_the_interruption_notice_is_not_there_until_it_is_given(metadata: Instan
     metadata.interrupt("2030-01-01T00:02:00Z")
     code, text = get(metadata, "spot/instance-action")
     assert (code, json.loads(text)) == (200, {"action": "terminate", "time": "2030-01-01T00:02:00Z"})
+
+
+def test_a_rebalance_recommendation_is_not_there_until_it_is_given(metadata: InstanceMetadata) -> None:
+    assert get(metadata, "events/recommendations/rebalance") == (404, "")
+    metadata.recommend_rebalance("2030-01-01T00:00:00Z")
+    code, text = get(metadata, "events/recommendations/rebalance")
+    assert (code, json.loads(text)) == (200, {"noticeTime": "2030-01-01T00:00:00Z"})
+
+
+def test_a_node_reads_its_user_data(metadata: InstanceMetadata) -> None:
+    assert request(metadata, "/latest/user-data")[0] == 401
+    given = token(metadata)[1]
+    assert request(metadata, "/latest/user-data", X_aws_ec2_metadata_token=given) == (200, "#cloud-config\n")
+    with InstanceMetadata("127.77.0.3", {}) as without:
+        given = token(without)[1]
+        assert request(without, "/latest/user-data", X_aws_ec2_metadata_token=given) == (404, "")

@@ -84,6 +84,16 @@ def test_a_command_gets_sigterm_first_and_its_exit_status_is_passed_on(tmp_path:
         assert (child.exit_status, time.monotonic() - began < 10) == (7, True)
 
 
+def test_a_stubborn_command_can_be_killed_at_once_with_all_that_is_below_it(tmp_path: Path) -> None:
+    with Children() as children:
+        command = [sys.executable, "-c", STUBBORN, str(tmp_path / "pids")]
+        child = children.start("stubborn", command, log=tmp_path / "log", grace_s=600)
+        started = pids(tmp_path / "pids")
+        assert set(started) <= child.below()
+        child.kill()
+        assert (any(map(alive, started)), child.below()) == (False, set())
+
+
 def test_a_command_killed_by_a_signal_has_a_status_as_in_a_shell(tmp_path: Path) -> None:
     with Children() as children:
         command = [sys.executable, "-c", "import os, signal; os.kill(os.getpid(), signal.SIGKILL)"]
@@ -116,6 +126,16 @@ def test_nothing_of_a_real_account_is_handed_on(monkeypatch: pytest.MonkeyPatch)
     environment = local_environment(AWS_ACCESS_KEY_ID="testing")
     assert {name for name in environment if name.startswith("AWS_")} == {"AWS_ACCESS_KEY_ID"}
     assert environment["PATH"] == os.environ["PATH"]
+
+
+def test_a_node_takes_over_where_the_sandbox_is_and_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    given = {"AWS_ENDPOINT_URL": "http://localhost:1", "AWS_ACCESS_KEY_ID": "testing"}
+    for name in [name for name in os.environ if name.startswith("AWS_")]:
+        monkeypatch.delenv(name)
+    for name, value in {**given, "AWS_EC2_METADATA_DISABLED": "true"}.items():
+        monkeypatch.setenv(name, value)
+
+    assert node_environment() == given
 
 
 def test_a_node_without_an_embedded_aws_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

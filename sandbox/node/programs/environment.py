@@ -12,7 +12,6 @@ import importlib.metadata
 import json
 import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 
@@ -21,10 +20,14 @@ INSTALLED = "installed.json"
 
 
 def create(python: str, folder: Path) -> None:
-    """An environment without any package but this `pip`."""
-    subprocess.run([python, "-m", "venv", "--without-pip", str(folder)], check=True)
+    """An environment without any package but this `pip`; what makes it one is pyvenv.cfg (PEP 405)."""
+    place = Path(python).resolve()
     pip = _packages(folder) / "pip"
-    pip.mkdir()
+    pip.mkdir(parents=True)
+    (folder / "bin").mkdir()
+    for name in ("python", "python3"):
+        (folder / "bin" / name).symlink_to(place)
+    (folder / "pyvenv.cfg").write_text(f"home = {place.parent}\ninclude-system-site-packages = false\n")
     command = [sys.executable, "-I", __file__, "pip"]
     run = f"os.execv({sys.executable!r}, [*{command!r}, sys.prefix, *sys.argv[1:]])"
     (pip / "__main__.py").write_text(f"import os, sys\n{run}\n")

@@ -154,14 +154,9 @@ check_accelerators() {
 
 # How many RDMA devices the efa driver has; other drivers have some as well, as on p6-b200
 efa_devices() {
-  local device driver count=0
-  for device in "$root"/sys/class/infiniband/*; do
-    driver=$(readlink -f -- "$device/device/driver") || continue
-    if [[ ${driver##*/} == efa ]]; then
-      count=$((count + 1))
-    fi
-  done
-  printf '%d\n' "$count"
+  local drivers
+  mapfile -t drivers < <(compgen -G "$root/sys/class/infiniband/*/device/driver")
+  readlink -f -- "${drivers[@]:-/}" | grep -c '/efa$' || true
 }
 
 has_efa_devices() {
