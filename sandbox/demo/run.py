@@ -28,7 +28,7 @@ from trainfabric_plan.recipes import recipe
 
 PHASES = 7
 JOB = "demo"
-NOTICE_AFTER_STEP = 12
+NOTICE_AFTER_STEP = 5
 
 
 def run_demo(root: Path, build: Path, environment_file: Path, console: Console) -> None:
