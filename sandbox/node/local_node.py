@@ -108,20 +108,12 @@ def power_on(
     lustre.mkdir(exist_ok=True)
     metadata = InstanceMetadata(address, _metadata_values(instance), instance.user_data)
     metadata.start()
-    own = {
-        NodeVariable.ROOT: str(root),
-        METADATA_VARIABLE: metadata.endpoint,
-        "PATH": f"{root}/usr/bin:{root}/usr/sbin",
-        "HOME": f"{root}/root",
-        "TMPDIR": f"{root}/tmp",
-        "LANG": "C.UTF-8",
-    }
     install(
         root,
         hostname=_hostname(instance),
         efa_devices=instance.efa_devices,
         accelerators=list(instance.accelerators),
-        environment={**environment, **own},
+        environment={**environment, **_own_variables(root, metadata)},
         lustre=lustre,
     )
     child = children.start(
@@ -133,6 +125,17 @@ def power_on(
         grace_s=GRACE_S,
     )
     return LocalNode(instance=instance, directory=directory, metadata=metadata, child=child)
+
+
+def _own_variables(root: Path, metadata: InstanceMetadata) -> dict[str, str]:
+    return {
+        NodeVariable.ROOT: str(root),
+        METADATA_VARIABLE: metadata.endpoint,
+        "PATH": f"{root}/usr/bin:{root}/usr/sbin",
+        "HOME": f"{root}/root",
+        "TMPDIR": f"{root}/tmp",
+        "LANG": "C.UTF-8",
+    }
 
 
 def _hostname(instance: Instance) -> str:
