@@ -27,8 +27,8 @@ CHECKPOINT_EVERY = 2
 
 
 def kinds(made: Lab) -> dict[str, Callable[[], None]]:
-    """What is killed, on the last worker of the epoch that runs."""
-    node, number = made.workers()[-1], made.epoch()["number"]
+    """What is killed, on one worker after the other."""
+    node, number = made.victim(), made.epoch()["number"]
     return {
         "rank": lambda: kill(node.ranks(number)[0].pid),
         "node": lambda: node.ask("power-off"),

@@ -107,6 +107,7 @@ class Lab:
     def __init__(self, session: Session, runner: Child) -> None:
         self.session = session
         self._runner = runner
+        self._turn = 0
         self._s3, self._bucket = session.aws.client("s3"), session.deployed.checkpoint_bucket
 
     # --- what there is -------------------------------------------------------------------------------------------
@@ -136,6 +137,12 @@ class Lab:
         """The members that are not the coordinator."""
         coordinator = self.coordinator()
         return [node for node in self.members() if node != coordinator]
+
+    def victim(self) -> LocalNode:
+        """Another worker each time: one on which failure after failure begins is replaced."""
+        self._turn += 1
+        workers = self.workers()
+        return workers[self._turn % len(workers)]
 
     def steps(self) -> list[dict[str, Any]]:
         """All steps of all epochs in the files of the nodes, by time, each with its `epoch`."""

@@ -38,14 +38,10 @@ def _commits_follow_their_claim(lab: Lab) -> bool:
     return True
 
 
-def _service_of_a_worker(lab: Lab, service: str) -> int | None:
-    return lab.workers()[-1].service(service)
-
-
 def test_a_killed_rank_ends_the_epoch_and_the_next_one_goes_on_with_all_nodes(running: Lab) -> None:
     before = running.epoch()["number"]
 
-    running.seconds_to_new_step(lambda: kill(running.workers()[-1].ranks(before)[0].pid), FAST_S)
+    running.seconds_to_new_step(lambda: kill(running.victim().ranks(before)[0].pid), FAST_S)
 
     record = running.epoch()
     assert record["number"] == before + 1
@@ -54,7 +50,7 @@ def test_a_killed_rank_ends_the_epoch_and_the_next_one_goes_on_with_all_nodes(ru
 
 @pytest.mark.parametrize("service", [AGENT, LAUNCHER])
 def test_a_killed_service_of_a_node_takes_its_ranks_along_and_comes_back(running: Lab, service: str) -> None:
-    before, node = running.epoch()["number"], running.workers()[-1]
+    before, node = running.epoch()["number"], running.victim()
     ranks = [rank.pid for rank in node.ranks(before)]
     killed = node.service(service)
 
@@ -65,7 +61,7 @@ def test_a_killed_service_of_a_node_takes_its_ranks_along_and_comes_back(running
 
 
 def test_a_killed_elastic_agent_takes_its_ranks_along(running: Lab) -> None:
-    before, node = running.epoch()["number"], running.workers()[0]
+    before, node = running.epoch()["number"], running.victim()
     ranks = [rank.pid for rank in node.ranks(before)]
 
     running.seconds_to_new_step(lambda: kill(node.elastic_agent()), FAST_S)
@@ -94,11 +90,11 @@ def test_without_its_rendezvous_store_an_epoch_goes_on_and_the_next_one_finds_a_
     running.wait_for("a new store", lambda: coordinator.service(RENDEZVOUS) not in (None, killed))
     running.wait_for_step_beyond(running.highest_step())
     assert running.epoch()["number"] == before
-    running.seconds_to_new_step(lambda: kill(running.workers()[0].ranks(before)[0].pid), FAST_S)
+    running.seconds_to_new_step(lambda: kill(running.victim().ranks(before)[0].pid), FAST_S)
 
 
 def test_a_stopped_rank_is_named_with_its_host_and_its_stack(running: Lab) -> None:
-    epoch, node = running.epoch()["number"], running.workers()[-1]
+    epoch, node = running.epoch()["number"], running.victim()
     rank = node.ranks(epoch)[0]
 
     running.seconds_to_new_step(lambda: os.kill(rank.pid, signal.SIGSTOP), FAST_S)
@@ -112,7 +108,7 @@ def test_a_stopped_rank_is_named_with_its_host_and_its_stack(running: Lab) -> No
 def test_training_goes_on_with_the_nodes_that_are_left_and_takes_the_replacement_in_at_a_checkpoint(
     running: Lab,
 ) -> None:
-    lost = running.workers()[-1]
+    lost = running.victim()
 
     running.seconds_to_new_step(lambda: lost.ask("power-off"), FAST_S)
     fewer = running.epoch()
@@ -128,7 +124,7 @@ def test_training_goes_on_with_the_nodes_that_are_left_and_takes_the_replacement
 
 
 def test_a_node_that_is_silent_is_lost_and_its_return_changes_nothing(running: Lab) -> None:
-    before, silent = running.epoch()["number"], running.workers()[-1]
+    before, silent = running.epoch()["number"], running.victim()
     frozen = _freeze(silent)
 
     running.wait_for("an epoch without it", lambda: running.epoch()["number"] > before)
