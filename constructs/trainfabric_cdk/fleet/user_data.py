@@ -1,7 +1,7 @@
 """What a node runs first, as cloud-init reads it: who the node is, and the script that fetches the training code.
 
 The scripts are those of `trainfabric_node/boot`, read as files: `first-boot.sh` hands over to the `boot.sh` of the
-training asset. Paths are those of a real node; the scripts put `TRAINFABRIC_ROOT` in front of them, which is empty there.
+training asset. Paths are those of a real node; the scripts put `TRAINFABRIC_ROOT` in front of them, empty there.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def _commands_text(commands: Sequence[str]) -> str:
 
 
 def _is_encoded(commands: Sequence[str]) -> bool:
-    """Whether a literal block could not hold them: a token's value may have several lines, YAML has characters it bars."""
+    """Whether a literal block could not hold them: a token's value may have several lines, YAML bars some characters."""
     text = _commands_text(commands)
     return Token.is_unresolved(text) or not all(letter in "\n\t" or letter.isprintable() for letter in text)
 
