@@ -80,7 +80,7 @@ def _commands_text(commands: Sequence[str]) -> str:
 
 
 def _is_encoded(commands: Sequence[str]) -> bool:
-    """Whether a literal block could not hold them: a token's value may have several lines, YAML bars some characters."""
+    """Whether a literal block could not hold them: tokens may have several lines, and YAML bars some characters."""
     text = _commands_text(commands)
     return Token.is_unresolved(text) or not all(letter in "\n\t" or letter.isprintable() for letter in text)
 
