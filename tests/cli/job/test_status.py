@@ -60,12 +60,12 @@ def test_status_tells_what_happened_in_words_and_in_order(job: Any, run: RunReco
     story = lines[lines.index("What happened (UTC)") + 1 :]
     assert without_times(story) == [
         "first (run 1) asks for 4 nodes, data 2 × pipeline 2 × tensor 2",
-        "epoch 1: training goes on with 4 nodes, data 2",
+        "epoch 1: 4 nodes train, data 2",
         f"{instance(2)} got a spot notice: [terminate]",
         "all ranks are asked to save and leave: a node goes",
     ]
     assert story[1:3] == [
-        "2126-07-01 19:02:00 epoch 1: training goes on with 4 nodes, data 2",
+        "2126-07-01 19:02:00 epoch 1: 4 nodes train, data 2",
         f"19:02:11 {instance(2)} got a spot notice: [terminate]",
     ]
     assert (status["state"], status["story"], status["events"]) == ("draining", story, [epoch, notice, drain])
@@ -98,7 +98,7 @@ def test_following_prints_a_line_for_each_change_and_the_end(
     assert without_times(ended.out.splitlines())[:8] == [
         "first (run 1) asks for 4 nodes, data 2 × pipeline 2 × tensor 2",
         "starting: 0 of 4 nodes have come up",
-        "epoch 1: training goes on with 4 nodes, data 2",
+        "epoch 1: 4 nodes train, data 2",
         "running at step 2 of 40, loss 4.0000",
         "running at step 4 of 40, loss 2.0000",
         "the run has ended: done at step 4",

@@ -208,7 +208,7 @@ def test_the_status_tells_what_happened_and_from_which_events(ledger: JobLedger,
     status = _status(ledger)
 
     assert status.events == [epoch(1)]
-    assert status.story[0] == f"{BEGIN:%Y-%m-%d %H:%M:%S} epoch 1: training goes on with 4 nodes, data 4"
+    assert status.story[0] == f"{BEGIN:%Y-%m-%d %H:%M:%S} epoch 1: 4 nodes train, data 4"
     assert len(status.story) == 2
 
 

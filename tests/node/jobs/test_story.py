@@ -52,15 +52,14 @@ def test_a_spot_notice_is_told_from_the_notice_to_the_smaller_epoch() -> None:
     )
 
     assert lines == [
-        "19:02:01 epoch 1: training goes on with 4 nodes, data 4: 4 of 4 nodes are ready",
+        "19:02:01 epoch 1: 4 nodes train, data 4: 4 of 4 nodes are ready",
         "19:02:04 epoch 1: 8 ranks are loaded, on cpu",
         "19:02:09 the checkpoint of step 10 is committed in 0.4 s",
         "19:02:11 i-0abc got a spot notice: terminate at 19:04:10",
         "19:02:11 all ranks are asked to save and leave: i-0abc got a spot notice",
         "19:02:13 all ranks saved step 17 and left",
         "19:02:14 i-0abc is given back, the fleet launches another: it is taken back",
-        "19:02:16 epoch 2: training goes on with 2 of 4 nodes, data 1 × pipeline 2 × tensor 2: "
-        "no replacement within 0 s",
+        "19:02:16 epoch 2: 2 of 4 nodes train, data 1 × pipeline 2 × tensor 2: no replacement within 0 s",
         "19:02:18 all ranks go on from the checkpoint of step 17",
     ]
 
@@ -121,7 +120,7 @@ def test_the_start_the_request_to_stop_and_the_end_belong_to_the_story() -> None
 
     assert tell(given, [epoch(3, 60, nodes=2)], stop, outcome) == [
         "2026-07-01 19:02:00 first (run 2) asks for 2 nodes and 1 spare, data 2 × pipeline 1 × tensor 2, from step 20",
-        "19:03:00 epoch 3: training goes on with 2 nodes, data 4",
+        "19:03:00 epoch 3: 2 nodes train, data 4",
         "2026-07-02 00:01:00 asked to stop by trainfabric job stop",
         "00:02:00 the run has ended: stopped at step 24: asked by me",
     ]

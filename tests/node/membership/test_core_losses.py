@@ -205,16 +205,30 @@ def test_with_fewer_nodes_than_any_layout_needs_a_run_waits_for_one() -> None:
     field.node(4).is_silent = True
     field.pass_s(120)
     assert len(field.epochs) == 1
-    assert field.told(Event.WAIT)[-1] == {
-        "event": "wait",
-        "detail": "2 of 4 nodes are there; no layout fits them, another node is waited for",
-        "until": None,
-    }
+    (told,) = field.told(Event.WAIT)[-1:]
+    assert told["detail"] == "2 of 4 nodes are there; no layout fits them, another node is waited for"
+    assert told["until"] is not None
 
     field.node(5), field.node(6)
     field.pass_s(0.2)
 
     assert field.epochs[1] == ["i-1", "i-2", "i-5", "i-6"]
+
+
+def test_nodes_that_no_layout_fits_are_not_kept_beyond_the_deadline_of_a_start() -> None:
+    field = training(4, wait_s=0, minimum=3)
+    field.node(3).is_silent = True
+    field.node(4).is_silent = True
+
+    field.pass_s(1800 + 60)
+
+    concluded = field.core.concluded
+    assert concluded is not None
+    assert concluded.state == "stopped"
+    assert concluded.detail == (
+        "2 of 4 nodes are there; no layout fits them, another node is waited for, "
+        "but none came within 1800 s; released, to be resumed"
+    )
 
 
 def test_a_lost_node_is_given_back_when_it_stays_silent() -> None:

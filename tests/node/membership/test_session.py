@@ -16,6 +16,7 @@ from tests.node.membership.said import notice
 from tests.node.membership.supervisors import Supervisor, until
 from tests.node.samples import spec
 from trainfabric_node.jobs import JobLedger, JobSpec, NodeState
+from trainfabric_node.jobs.fleet import Member
 from trainfabric_node.jobs.records import StopRequest, now
 from trainfabric_node.membership import session
 from trainfabric_node.membership.controller import Controller
@@ -55,6 +56,9 @@ class FakeFleet:
     def __init__(self) -> None:
         self.asked: list[Any] = []
         self.failures = 0
+
+    def members(self) -> list[Member]:
+        return []
 
     def protect(self, instance_ids: Iterable[str]) -> None:
         self._ask(("protect", *instance_ids))

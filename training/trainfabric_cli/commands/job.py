@@ -35,7 +35,7 @@ def start(
     ] = None,
     steps: Annotated[int | None, typer.Option(min=1, help="Optimizer steps; those of the recipe if not given.")] = None,
     checkpoint_every: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="Steps between checkpoints; those of the recipe if not given.")
+        int | None, typer.Option(min=1, metavar="N", help="Steps between checkpoints; the recipe's if not given.")
     ] = None,
     wait: Annotated[bool, typer.Option("--wait", help="Show progress until the job has ended.")] = False,
     as_json: Json = False,

@@ -93,7 +93,7 @@ def _epoch(spec: JobSpec, event: EventLine) -> str:
     nodes = event["nodes"]
     count = len(nodes) if isinstance(nodes, list) else int(nodes)
     on = _counted(count, "node") if count == spec.plan.nodes else f"{count} of {_counted(spec.plan.nodes, 'node')}"
-    return f"epoch {event['epoch']}: training goes on with {on}, {event['layout']}{_because(event)}"
+    return f"epoch {event['epoch']}: {on} train, {event['layout']}{_because(event)}"
 
 
 def _epoch_ended(spec: JobSpec, event: EventLine) -> str:

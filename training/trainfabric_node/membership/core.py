@@ -351,19 +351,24 @@ class Core:
         yield self._conclude(Conclude(state="failed", detail=detail))
 
     def _make_do(self, candidates: list[Node], now: float) -> Iterator[Action]:
-        """Waits for a replacement, then goes on with what is there, if a layout fits it."""
-        until: float | None = self._since(candidates, now) + self._spec.policy.wait_for_replacement_s
-        if until is not None and now >= until:
-            plan = self._plan(len(candidates))
-            if plan:
-                yield self._form(candidates, plan)
+        """Waits for a replacement, then goes on with what is there; nodes that no layout fits are not kept for long."""
+        policy, since = self._spec.policy, self._since(candidates, now)
+        until = since + policy.wait_for_replacement_s
+        plan = self._plan(len(candidates))
+        if now >= until and plan:
+            yield self._form(candidates, plan)
+            return
+        there = f"{len(candidates)} of {self._spec.plan.nodes} nodes are there"
+        if plan is None:
+            until = since + max(policy.wait_for_replacement_s, policy.start_deadline_s)
+            there += "; no layout fits them, another node is waited for"
+            if now >= until:
+                detail = f"{there}, but none came within {until - since:g} s; released, to be resumed"
+                yield self._conclude(Conclude(state="stopped", detail=detail))
                 return
-            until = None
         if self._waiting != (until, len(candidates)):
             self._waiting = until, len(candidates)
-            detail = f"{len(candidates)} of {self._spec.plan.nodes} nodes are there"
-            more = "" if until is not None else "; no layout fits them, another node is waited for"
-            yield Say(event=Event.WAIT, fields={"detail": detail + more, "until": until})
+            yield Say(event=Event.WAIT, fields={"detail": there, "until": until})
 
     def _since(self, candidates: Sequence[Node], now: float) -> float:
         """Since when nodes are missing."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
 from trainfabric_plan.errors import TrainfabricError
@@ -14,8 +14,26 @@ _LOG = logging.getLogger(__name__)
 _PROTECT_S = 60.0
 
 
+class MemberLike(Protocol):
+    """A node as its group has it."""
+
+    @property
+    def instance_id(self) -> str:
+        """Of the node."""
+        ...
+
+    @property
+    def leaving(self) -> bool:
+        """Whether it is going, or gone."""
+        ...
+
+
 class FleetLike(Protocol):
     """What a controller needs of `jobs.fleet.Fleet`."""
+
+    def members(self) -> Sequence[MemberLike]:
+        """See `jobs.fleet.Fleet.members`."""
+        ...
 
     def protect(self, instance_ids: Iterable[str]) -> None:
         """Keeps members from being chosen when a group shrinks; those that are not in service are left out."""
@@ -78,6 +96,10 @@ class Hands:
                     self._protect_at = self._clock() + _PROTECT_S
         if errors:
             raise errors[-1]
+
+    def there(self) -> list[str]:
+        """Ids of the nodes that the fleet runs and is not about to end; raises `TrainfabricError`."""
+        return [member.instance_id for member in self._fleet().members() if not member.leaving]
 
     def release(self) -> None:
         """Asks for no node any more; raises `TrainfabricError`."""

@@ -22,12 +22,14 @@ from trainfabric_node.membership.metrics import MetricSink, StepMetrics
 from trainfabric_node.membership.protocol import Answer, Beat, EpochOrder
 from trainfabric_node.membership.statuses import statuses
 from trainfabric_node.membership.timing import PROFILES, Profile, Timing
+from trainfabric_node.membership.unheard import Unheard
 from trainfabric_node.membership.worker import Worker
 from trainfabric_plan.contract import Event
 from trainfabric_plan.errors import Refused, TrainfabricError, Unreachable
 
 _LOG = logging.getLogger(__name__)
 _METRICS_S = 10.0
+_MEMBERS_S = 30.0
 _FAREWELL_S = 20.0
 """For the nodes of a run that has failed to upload what they have written, before they are released."""
 
@@ -111,6 +113,8 @@ class Session:
         )
         self._clerks = Worker("clerk", self._clerk.work, self._timing.ask_s, self._woken.set)
         self._handwork = Worker("hands", self._hands.work, _ATTEMPT_S, self._woken.set)
+        self._unheard = Unheard(spec.policy.start_deadline_s)
+        self._census = Worker("census", self._count, _MEMBERS_S, self._woken.set)
         self._telemetry = Worker("metrics", self._metrics.publish_when_due, 1.0, self._woken.set)
         goes_on = f"goes on with epoch {order.record.number}" if order else "waits for the nodes"
         self._say(Event.CONTROLLER, {"node": station.instance_id, "detail": goes_on})
@@ -132,7 +136,7 @@ class Session:
         Raises:
             Refused: If another controller goes on with the run.
         """
-        workers = (self._clerks, self._handwork, self._telemetry)
+        workers = (self._clerks, self._handwork, self._census, self._telemetry)
         for worker in workers:
             worker.start()
         try:
@@ -207,7 +211,7 @@ class Session:
         """
         self._say(Event.RELEASE, {"detail": conclusion.detail or conclusion.state})
         self._await_farewell()
-        for worker in (self._clerks, self._handwork, self._telemetry):
+        for worker in (self._clerks, self._handwork, self._census, self._telemetry):
             worker.stop(_THREADS_S)
         attempt(self._metrics.publish)
         outcome = Outcome(state=conclusion.state, step=self._newest_step(), detail=conclusion.detail, ended=now())
@@ -251,6 +255,14 @@ class Session:
     def _statuses(self) -> list[NodeStatus]:
         with self._lock:
             return statuses(self._core, time.monotonic())
+
+    def _count(self) -> None:
+        """Gives nodes back that run and never say a word."""
+        there = self._hands.there()
+        with self._lock:
+            heard = [node.beat.instance_id for node in self._core.roster]
+        for name in self._unheard.overdue(there, [*heard, self._station.instance_id], time.monotonic()):
+            self._hands.replace(name, f"runs, but was not heard within {self._spec.policy.start_deadline_s} s")
 
     def _tell_replaced(self, instance_id: str, detail: str) -> None:
         self._say(Event.NODE_REPLACED, {"node": instance_id, "detail": detail})
