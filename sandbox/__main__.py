@@ -36,6 +36,12 @@ def _parser() -> argparse.ArgumentParser:
     nodes = commands.add_parser("nodes", help="local nodes for the running instances of a deployed environment")
     nodes.add_argument("--environment", required=True, help="name of the deployed environment")
     nodes.add_argument("--state", type=Path, required=True, help="directory of the nodes' files and logs")
+    nodes.add_argument(
+        "--network",
+        choices=("loopback", "namespaces"),
+        default="loopback",
+        help="namespaces: every node has a link of its own, which a fault file can take away; needs Linux and ip",
+    )
     nodes.set_defaults(run=_nodes)
     mirror = commands.add_parser("mirror", help="give the nodes' S3 (AWS_ENDPOINT_URL_S3) the deployed buckets")
     mirror.set_defaults(run=_mirror)
@@ -55,7 +61,7 @@ def _aws(chosen: argparse.Namespace) -> None:
 def _nodes(chosen: argparse.Namespace) -> None:
     from sandbox.nodes import run_nodes
 
-    run_nodes(chosen.environment, chosen.state)
+    run_nodes(chosen.environment, chosen.state, chosen.network)
 
 
 def _mirror(chosen: argparse.Namespace) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import secrets
+import socket
 import threading
 import time
 from collections.abc import Mapping
@@ -26,20 +27,27 @@ USER_DATA_PATH = "/latest/user-data"
 
 
 class InstanceMetadata:
-    """Serves the metadata of one node on its own loopback address, from the start to the end of a `with` block.
+    """Serves the metadata of one node, from the start to the end of a `with` block.
 
     Args:
-        address: Loopback address (127.x.y.z) to listen on; also the `local-ipv4` that is answered.
+        address: Of the node, the `local-ipv4` that is answered; it is listened to at any port of it.
         values: Metadata by path below `latest/meta-data/`, such as `instance-id`.
         user_data: The instance's user data, `None` if it was launched without.
+        listener: Bound where to listen, if that is not the node's address; it may be in the node's own network.
     """
 
-    def __init__(self, address: str, values: Mapping[str, str], user_data: str | None = None) -> None:
+    def __init__(
+        self,
+        address: str,
+        values: Mapping[str, str],
+        user_data: str | None = None,
+        listener: socket.socket | None = None,
+    ) -> None:
         self.address = address
         self.user_data = user_data
         self._values = {**values, "local-ipv4": address}
         self._tokens: dict[str, float] = {}
-        self._server = ThreadingHTTPServer((address, 0), _handler(self))
+        self._server = _server(address, _handler(self), listener)
         self._server.daemon_threads = True
         self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
 
@@ -98,6 +106,16 @@ class InstanceMetadata:
         below = [name.removeprefix(directory) for name in self._values if name.startswith(directory)]
         names = {head + slash for head, slash, _ in (name.partition("/") for name in below)}
         return "\n".join(sorted(names)) or None
+
+
+def _server(address: str, handler: type[BaseHTTPRequestHandler], listener: socket.socket | None) -> ThreadingHTTPServer:
+    if listener is None:
+        return ThreadingHTTPServer((address, 0), handler)
+    server = ThreadingHTTPServer((address, 0), handler, bind_and_activate=False)
+    server.socket.close()
+    server.socket, server.server_address = listener, listener.getsockname()
+    server.server_activate()
+    return server
 
 
 def _handler(metadata: InstanceMetadata) -> type[BaseHTTPRequestHandler]:

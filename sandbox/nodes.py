@@ -1,25 +1,27 @@
 """Local nodes: every running instance of a deployed environment becomes a machine on this one.
 
-A node has a directory that stands for `/`, a loopback address and a metadata service of its own, and runs its own user
-data (see `sandbox.node`). Files in its directory cause what happens to machines:
+A node has a directory that stands for `/`, an address (`sandbox.network`) and a metadata service of its own, and runs
+its own user data (`sandbox.node`). Files in its directory cause what happens to machines:
 
 `spot-notice`: an interruption notice, and EC2 takes the instance two minutes later (the file's text may be the time);
 `rebalance`: a rebalance recommendation; `power-off`: the power is cut, and EC2 finds the instance dead;
-`freeze` and `thaw`: every process stops where it is, and goes on.
+`freeze` and `thaw`: every process stops where it is, and goes on; `link-down` and `link-up`: it reaches nobody but its
+metadata service while its processes go on, and it reaches all again (in network namespaces only).
 """
 
 from __future__ import annotations
 
-import socket
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from sandbox.bridge import Bridge, be_allowed
 from sandbox.fleet import Fleet, Instance
+from sandbox.network import Loopback, Network
 from sandbox.node.local_node import LocalNode, power_on
 from sandbox.processes import Children, node_environment
-from trainfabric_plan.errors import Unreachable
+from trainfabric_plan.errors import Refused
 
 LOOK_S = 0.1
 """Between two looks at the nodes."""
@@ -27,20 +29,29 @@ ASK_S = 0.5
 """Between two questions to the embedded AWS."""
 NOTICE_S = 120
 SPOT_NOTICE, REBALANCE, POWER_OFF, FREEZE, THAW = "spot-notice", "rebalance", "power-off", "freeze", "thaw"
+LINK_DOWN, LINK_UP = "link-down", "link-up"
 SEEN = ".seen"
 """Ends the names of files that have had their effect."""
-LOCK_PORT = 29399
+LOOPBACK, NAMESPACES = NETWORKS = ("loopback", "namespaces")
+RELAY_LOG = "relay.log"
 
 
 class NodeRunner:
-    """Keeps as many local nodes as the embedded AWS says should run; use it in a `with` block and call `tick` often."""
+    """Keeps as many local nodes as the embedded AWS says should run; call `tick` often, and `stop` in the end.
 
-    def __init__(self, fleet: Fleet, state: Path, children: Children) -> None:
+    Args:
+        fleet: What should run.
+        state: Directory in which every node has one.
+        children: Ends the nodes with the rest.
+        network: Connects them, and is closed by `stop`; the loopback interface if none is given.
+    """
+
+    def __init__(self, fleet: Fleet, state: Path, children: Children, network: Network | None = None) -> None:
         self._fleet = fleet
         self._state = state.resolve()
         self._children = children
-        self._environment = {**node_environment(), "GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1"}
-        self._addresses = Addresses()
+        self._network = Loopback() if network is None else network
+        self._environment = {**self._network.variables(node_environment()), "OMP_NUM_THREADS": "1"}
         self._asked = float("-inf")
         self._wanted: set[str] = set()
         self._taken: dict[str, datetime] = {}
@@ -66,10 +77,9 @@ class NodeRunner:
             self._dismiss(node)
         self.nodes = {}
         for node in self._leaving:
-            self._children.stop(node.child)
-            node.metadata.stop()
+            node.clear_away(self._children)
         self._leaving = []
-        self._addresses.close()
+        self._network.close()
 
     def _follow(self, running: list[Instance]) -> None:
         wanted = {instance.instance_id: instance for instance in running}
@@ -82,7 +92,7 @@ class NodeRunner:
         node = power_on(
             self._children,
             instance,
-            next(self._addresses),
+            self._network.connect(),
             directory=self._state / instance.instance_id,
             lustre=self._state / "lustre",
             environment=self._environment,
@@ -97,6 +107,8 @@ class NodeRunner:
             FREEZE: lambda node, _: node.freeze(),
             THAW: lambda node, _: node.thaw(),
             POWER_OFF: lambda node, _: node.power_off(),
+            LINK_DOWN: lambda node, _: self._set_link(node, up=False),
+            LINK_UP: lambda node, _: self._set_link(node, up=True),
         }
         for name, cause in faults.items():
             file = node.directory / name
@@ -118,6 +130,12 @@ class NodeRunner:
     def _recommend(self, node: LocalNode, _: str) -> None:
         node.metadata.recommend_rebalance(_in_utc(datetime.now(UTC)))
 
+    def _set_link(self, node: LocalNode, *, up: bool) -> None:
+        try:
+            self._network.set_link(node.connection, up=up)
+        except Refused as error:
+            _say(str(error))
+
     def _lose(self, node: LocalNode, how: str) -> None:
         _say(f"{node.instance.instance_id} {how}: EC2 terminates it")
         self._fleet.terminate(node.instance.instance_id)
@@ -132,57 +150,25 @@ class NodeRunner:
     def _gone(self, node: LocalNode) -> bool:
         if node.child.running:
             return False
-        self._children.stop(node.child)
-        node.metadata.stop()
+        node.clear_away(self._children)
         return True
 
 
-class Addresses(Iterator[str]):
-    """Loopback addresses that no node of another runner on this machine has; `close` gives them back.
+def run_nodes(environment: str, state: Path, network: str = LOOPBACK) -> None:
+    """Run local nodes for a deployed environment until told to end; the network is one of `NETWORKS`.
 
     Raises:
-        Unreachable: If this machine has no loopback addresses to give.
-    """
-
-    def __init__(self) -> None:
-        self._block, self._lock = _free_block()
-        self._number = 0
-
-    def __next__(self) -> str:
-        self._number += 1
-        return f"127.{self._block}.{self._number // 250}.{self._number % 250 + 2}"
-
-    def close(self) -> None:
-        """Let another runner have the addresses."""
-        self._lock.close()
-
-
-def _free_block() -> tuple[int, socket.socket]:
-    """The second byte of addresses that are nobody's; whoever listens at the last of them has the block."""
-    for block in range(2, 250):
-        lock = socket.socket()
-        try:
-            lock.bind((f"127.{block}.255.254", LOCK_PORT))
-            lock.listen()
-        except OSError:
-            lock.close()
-            continue
-        return block, lock
-    raise Unreachable(
-        "sandbox: loopback addresses must be free, got none of 127.2.0.0 to 127.249.0.0; this needs Linux"
-    )
-
-
-def run_nodes(environment: str, state: Path) -> None:
-    """Run local nodes for a deployed environment until told to end.
-
-    Raises:
-        NotFound: If the environment is not deployed.
+        NotFound: If the environment is not deployed, or the network needs a program that is missing.
+        Refused: If this user may not make network namespaces.
         Unreachable: If the embedded AWS does not answer (any more).
     """
-    node_environment()
+    given = node_environment()
+    if network == NAMESPACES:
+        be_allowed()
+    fleet = Fleet(environment)
     with Children() as children:
-        runner = NodeRunner(Fleet(environment), state, children)
+        made = Bridge(children, given, state / RELAY_LOG) if network == NAMESPACES else Loopback()
+        runner = NodeRunner(fleet, state, children, made)
         try:
             while True:
                 runner.tick()

@@ -75,9 +75,9 @@ class Session:
         """Directory in which each local node has one of its own."""
         return self.build / "nodes"
 
-    def start_nodes(self) -> Child:
-        """Local nodes for whatever instances the environment's groups run."""
-        arguments = ("nodes", "--environment", self.environment.name, "--state", str(self.nodes))
+    def start_nodes(self, *more: str) -> Child:
+        """Local nodes for whatever instances the environment's groups run; `more` options of `sandbox nodes`."""
+        arguments = ("nodes", "--environment", self.environment.name, "--state", str(self.nodes), *more)
         return self.commands.start("nodes", [sys.executable, "-m", "sandbox", *arguments])
 
     def prepare_corpus(self) -> dict[str, Any]:

@@ -1,7 +1,8 @@
 """The first process of a local node, in systemd's place; the standard library alone, for it starts with every node.
 
-`python -I -S start.py sandbox.node.init ROOT` starts the services that the image enables, obeys `systemctl` (see
-`sandbox.node.control`), restarts what ends, and stops all of it on SIGTERM, each before what it comes after.
+`python -I -S start.py sandbox.node.init ROOT [NAMESPACE]` starts the services that the image enables, obeys `systemctl`
+(see `sandbox.node.control`), restarts what ends, and stops all of it on SIGTERM, each before what it comes after. The
+network namespace, if there is one, is the node's: everything below is in it.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from sandbox.guard import LIBC, PR_SET_CHILD_SUBREAPER, PR_SET_PDEATHSIG
+from sandbox.namespaces import enter
 from sandbox.node.control import VERBS, Request, answer_to, listening
 from sandbox.node.service import Service, Surroundings
 from sandbox.node.units import CONFIGURED, INFINITE, BadUnit, default_environment, escaped_path, read_unit
@@ -163,7 +165,10 @@ def main(arguments: list[str]) -> int:
     LIBC.prctl(PR_SET_CHILD_SUBREAPER, 1)
     if os.getppid() != parent:
         return 1
-    run(Path(arguments[0]))
+    root, *namespaces = map(Path, arguments)
+    for namespace in namespaces:
+        enter(namespace)
+    run(root)
     return 0
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from sandbox.fleet import Instance
 from sandbox.metadata import InstanceMetadata
+from sandbox.network import Connection
 from sandbox.node.control import ask
 from sandbox.node.machine import METADATA_VARIABLE, QUICK, install
 from sandbox.processes import Child, Children
@@ -31,12 +32,14 @@ class LocalNode:
         instance: What EC2 says about it.
         directory: Holds `root`, which is the node's `/`, its console's log, and files that cause faults.
         metadata: Its metadata service; the service's address is the node's.
+        connection: Its place on the network.
         child: Its init, under the guard.
     """
 
     instance: Instance
     directory: Path
     metadata: InstanceMetadata
+    connection: Connection
     child: Child
 
     @property
@@ -82,11 +85,17 @@ class LocalNode:
         """Cut the power: SIGKILL to every process at once."""
         self.child.kill()
 
+    def clear_away(self, children: Children) -> None:
+        """End what is left of it, and give up its place on the network."""
+        children.stop(self.child)
+        self.metadata.stop()
+        self.connection.close()
+
 
 def power_on(
     children: Children,
     instance: Instance,
-    address: str,
+    connection: Connection,
     *,
     directory: Path,
     lustre: Path,
@@ -97,7 +106,7 @@ def power_on(
     Args:
         children: Ends it with the rest.
         instance: What EC2 says about it.
-        address: A loopback address of its own.
+        connection: Its place on the network.
         directory: Its files; what is there is removed.
         lustre: Directory of the file systems that nodes share.
         environment: Variables that every process of the node gets besides where it and its metadata are.
@@ -106,7 +115,7 @@ def power_on(
     root = directory / ROOT
     root.mkdir(parents=True)
     lustre.mkdir(exist_ok=True)
-    metadata = InstanceMetadata(address, _metadata_values(instance), instance.user_data)
+    metadata = InstanceMetadata(connection.address, _metadata_values(instance), instance.user_data, connection.listener)
     metadata.start()
     install(
         root,
@@ -116,15 +125,16 @@ def power_on(
         environment={**environment, **_own_variables(root, metadata)},
         lustre=lustre,
     )
+    namespace = [] if connection.namespace is None else [str(connection.namespace.path)]
     child = children.start(
         instance.instance_id,
-        [*QUICK, "sandbox.node.init", str(root)],
+        [*QUICK, "sandbox.node.init", str(root), *namespace],
         log=directory / CONSOLE,
         environment={},
         directory=root,
         grace_s=GRACE_S,
     )
-    return LocalNode(instance=instance, directory=directory, metadata=metadata, child=child)
+    return LocalNode(instance=instance, directory=directory, metadata=metadata, connection=connection, child=child)
 
 
 def _own_variables(root: Path, metadata: InstanceMetadata) -> dict[str, str]:

@@ -97,7 +97,8 @@ class LocalNode:
         return [Rank(rank=line["rank"], pid=line["pid"], step=line["step"]) for line in found]
 
     def ask(self, fault: str) -> None:
-        """Put a fault file into the node's directory: `spot-notice`, `power-off`, `freeze`, `thaw`, `rebalance`."""
+        """Put a fault file into the node's directory: `spot-notice`, `power-off`, `freeze`, `thaw`, `rebalance`,
+        `link-down`, `link-up`."""
         (self.directory / fault).touch()
 
 
@@ -262,9 +263,19 @@ class Lab:
 
 @contextlib.contextmanager
 def lab(
-    build: Path, *, nodes: int = 4, spares: int = 0, wait_s: int = 0, heartbeats: str = "fast", name: str = "faults"
+    build: Path,
+    *,
+    nodes: int = 4,
+    spares: int = 0,
+    wait_s: int = 0,
+    heartbeats: str = "fast",
+    name: str = "faults",
+    network: str = "loopback",
 ) -> Iterator[Lab]:
-    """An environment of `nodes` nodes with one rank each, deployed, with local nodes, without a job yet."""
+    """An environment of `nodes` nodes with one rank each, deployed, with local nodes, without a job yet.
+
+    With the network `namespaces` a node's link can be taken away.
+    """
     build.mkdir(parents=True, exist_ok=True)
     file = build / "environment.yaml"
     file.write_text(
@@ -276,7 +287,7 @@ def lab(
         aws = start_services(children, build, environment.region)
         session = deploy(commands, aws, build, environment, file)
         session.prepare_corpus()
-        yield Lab(session, session.start_nodes())
+        yield Lab(session, session.start_nodes("--network", network))
 
 
 def kill(pid: int | None) -> None:

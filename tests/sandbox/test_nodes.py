@@ -15,8 +15,9 @@ from typing import Any
 import pytest
 
 from sandbox.fleet import Fleet
+from sandbox.network import Addresses
 from sandbox.node.local_node import LocalNode
-from sandbox.nodes import Addresses, NodeRunner
+from sandbox.nodes import NodeRunner
 from sandbox.processes import Children, wait_until
 from sandbox.services import aws_variables
 from tests.sandbox.conftest import Aws
