@@ -30,7 +30,7 @@ KERNEL = "6.17.0-1019-aws"
 """Of the Deep Learning base image of 2026-07."""
 FROM_THIS_MACHINE = """
 bash basename cat chmod cmp cp cut date dirname env find grep head id install ln ls mkdir mktemp mv readlink rm rmdir
-sed sh sleep sort stat tail tee touch tr wc xargs
+sed setsid sh sleep sort stat tail tee touch tr wc xargs
 """
 IF_THIS_MACHINE_HAS_THEM = "ar as c++ cc g++ gcc getconf ip ld ldconfig lscpu nproc objdump ps which"
 """What torch and DeepSpeed call when they look at the machine, or build something."""
