@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.node.commits import manifest, write_part
 from tests.node.samples import spec
 from trainfabric_node.jobs import ControllerAddress, JobLedger, Outcome, RunRecords, StopRequest, TrainerResult
 from trainfabric_node.jobs.records import now
@@ -232,3 +233,17 @@ def test_a_record_of_another_version_is_refused(ledger: JobLedger, tmp_path: Pat
         f"{tmp_path.as_uri()}/jobs/current.json: the object must be a JobSpec of this version, got job: input should "
         "be a valid string; use the version of trainfabric that wrote it, or remove the object"
     )
+
+
+def test_steps_that_a_node_took_with_it_come_from_the_checkpoints_that_hold_them(ledger: JobLedger) -> None:
+    ledger.claim(spec())
+    checkpoints = ledger.checkpoints("first")
+    _steps(ledger.run("first", 1), 1, 1)
+    _steps(ledger.run("first", 1), 2, 5)
+    checkpoints.claim("one")
+    for first, last in ((1, 2), (3, 4)):
+        lines = "".join(json.dumps({"step": n, "epoch_of": 99}) + "\n" for n in range(first, last + 1))
+        checkpoints.keep_steps(last, "one", lines.encode())
+        checkpoints.commit(manifest(last, "one", write_part(checkpoints, last, "one")))
+
+    assert _of(ledger.steps("first")) == [(1, 1), (2, 99), (3, 99), (4, 99), (5, 2)]

@@ -14,6 +14,7 @@ from trainfabric_node.checkpoint.manifest import FORMAT_VERSION, Manifest
 from trainfabric_node.checkpoint.reader import REMEDY, CheckpointReader
 from trainfabric_node.checkpoint.writer import PartWriter
 from trainfabric_node.store import ObjectMissing, Store
+from trainfabric_plan.contract import STEPS_FILE
 from trainfabric_plan.errors import NotFound, Refused, mistake
 
 
@@ -79,6 +80,20 @@ class CheckpointStore:
     def writer(self, step: int, nonce: str, rank: int) -> PartWriter:
         """Writes the parts of one rank for a step that is not committed yet."""
         return PartWriter(self._store, f"{folder(step, nonce)}rank{rank:05d}")
+
+    def keep_steps(self, step: int, nonce: str, lines: bytes) -> None:
+        """Writes the lines of `steps.jsonl` since the commit before beside a checkpoint that is not committed yet.
+
+        What a step was is then known wherever its state is: the node that had the file may be gone.
+        """
+        self._store.put(f"{folder(step, nonce)}{STEPS_FILE}", lines)
+
+    def kept_steps(self, commit: LogEntry) -> bytes:
+        """What was kept with a commit; empty if nothing was."""
+        try:
+            return self._store.get(f"{folder(commit.step, commit.nonce)}{STEPS_FILE}")
+        except ObjectMissing:
+            return b""
 
     def commit(self, manifest: Manifest) -> LogEntry:
         """Makes a checkpoint exist, whose parts are all written.

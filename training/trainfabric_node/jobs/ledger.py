@@ -2,15 +2,32 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 from trainfabric_node.checkpoint import CheckpointStore
 from trainfabric_node.jobs.prefixed import PrefixedStore
 from trainfabric_node.jobs.records import JobSpec, RunPointer
-from trainfabric_node.jobs.run_records import RunRecords, read_record, replaced
+from trainfabric_node.jobs.run_records import RunRecords, parsed, read_record, replaced
 from trainfabric_node.store import Store
 from trainfabric_plan.contract import CURRENT_JOB_KEY, LAST_JOB_KEY, checkpoint_prefix, job_prefix
 from trainfabric_plan.errors import NotFound, Refused
+
+
+def filled(steps: list[dict[str, Any]], checkpoints: CheckpointStore) -> list[dict[str, Any]]:
+    """Steps with what commits have kept of those that are missing below the last one or the newest commit."""
+    by_step = {line["step"]: line for line in steps}
+    commits = checkpoints.commits()
+    last = max((*by_step, *(commit.step for commit in commits)), default=0)
+    if len(by_step) == last:
+        return steps
+    missing = set(range(1, last + 1)) - by_step.keys()
+    for before, commit in pairwise([None, *commits]):
+        first = before.step if before and commit and before.step < commit.step else 0
+        if commit and any(first < step <= commit.step for step in missing):
+            kept = parsed(checkpoints.kept_steps(commit))
+            by_step.update({line["step"]: line for line in kept if line["step"] in missing})
+    return [by_step[step] for step in sorted(by_step)]
 
 
 class JobLedger:
@@ -98,11 +115,14 @@ class JobLedger:
         return bool(self._store.list(checkpoint_prefix(job)))
 
     def steps(self, job: str) -> list[dict[str, Any]]:
-        """One line per optimizer step of a job; a run replaces what earlier ones did from its first step on."""
+        """One line per optimizer step of a job; a run replaces what earlier ones did from its first step on.
+
+        Steps that a node took with it before it could upload them are taken from the checkpoints that hold them.
+        """
         merged: list[dict[str, Any]] = []
         for number in range(1, self.job(job).run + 1):
             merged = replaced(merged, self.run(job, number).steps())
-        return merged
+        return filled(merged, self.checkpoints(job))
 
     def last_step(self, job: str) -> dict[str, Any] | None:
         """See `RunRecords.last_step`; of the newest run that has one."""

@@ -155,8 +155,13 @@ class RunRecords:
             data = self._store.get(key)
         except ObjectMissing:
             return
-        whole, _, _ = data.rpartition(b"\n")
-        yield from (json.loads(line) for line in whole.splitlines() if line.strip())
+        yield from parsed(data)
+
+
+def parsed(data: bytes) -> list[dict[str, Any]]:
+    """JSON lines, without one that is not whole yet."""
+    whole, _, _ = data.rpartition(b"\n")
+    return [json.loads(line) for line in whole.splitlines() if line.strip()]
 
 
 def log_file(instance_id: str) -> str:

@@ -46,8 +46,18 @@ class Saved:
     size: int
 
 
-def save(engine: StatefulEngine, checkpoints: CheckpointStore, ranks: Ranks, run: Run, step: int) -> Saved:
+def save(
+    engine: StatefulEngine, checkpoints: CheckpointStore, ranks: Ranks, run: Run, step: int, lines: bytes = b""
+) -> Saved:
     """Writes the state after `step` steps and commits it; every rank calls it, and returns when it is durable.
+
+    Args:
+        engine: Whose state it is.
+        checkpoints: Of the job.
+        ranks: All of them.
+        run: Who saves.
+        step: The last one that is in the state.
+        lines: On rank 0, what `steps.jsonl` says of the steps since the commit before, kept with this one.
 
     Raises:
         Agreed: If any rank cannot write, or if another run has claimed the job.
@@ -56,6 +66,8 @@ def save(engine: StatefulEngine, checkpoints: CheckpointStore, ranks: Ranks, run
 
     def commit() -> Saved:
         parts = tuple(part for parts, _ in written for part in parts)
+        if lines:
+            checkpoints.keep_steps(step, run.nonce, lines)
         states = tuple(RankState(rank=rank, random=state) for rank, (_, state) in enumerate(written))
         entry = checkpoints.commit(_manifest(engine, run, step, parts, states))
         return Saved(commit=entry, size=sum(part.size for part in parts))

@@ -29,6 +29,7 @@ class Keeper:
         self._checkpoints = checkpoints
         self._ranks = ranks
         self._records = records
+        self._records.take_unsaved()
         self._run = Run(job=job, nonce=nonce or ranks.on_first(new_nonce), code_version=code_version())
 
     def claim(self) -> None:
@@ -46,7 +47,8 @@ class Keeper:
     def save(self, step: int) -> None:
         """Saves the state after a step; returns when it is committed."""
         began = time.perf_counter()
-        saved = save(self._engine, self._checkpoints, self._ranks, self._run, step)
+        lines = self._records.take_unsaved()
+        saved = save(self._engine, self._checkpoints, self._ranks, self._run, step, lines)
         self._records.event(
             "commit",
             step=step,

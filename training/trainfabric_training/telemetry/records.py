@@ -41,6 +41,7 @@ class Records:
         self._directory = directory
         self._active = active
         self._progress = progress if active else None
+        self._unsaved: list[str] | None = None
 
     def begin(self, after_step: int | None) -> None:
         """Makes the directory ready for a run that goes on after this step, or that starts anew if `None`.
@@ -80,13 +81,21 @@ class Records:
 
     def step(self, record: StepRecord) -> None:
         """Appends a step with the time at its end, and prints it if there is to be progress."""
-        self._append(STEPS_FILE, {**asdict(record), "time": _now()})
+        line = json.dumps({**asdict(record), "time": _now()}) + "\n"
+        self._append(STEPS_FILE, line)
+        if self._unsaved is not None:
+            self._unsaved.append(line)
         if self._progress:
             self._progress.step(record)
 
+    def take_unsaved(self) -> bytes:
+        """Lines of the steps since the last call, for a checkpoint to keep; the first call only begins to collect."""
+        lines, self._unsaved = self._unsaved or [], []
+        return "".join(lines).encode()
+
     def event(self, event: str, **details: Any) -> None:
         """Appends an event with the time, and prints it if there is to be progress."""
-        self._append(EVENTS_FILE, {"event": event, "time": _now(), **details})
+        self._append(EVENTS_FILE, json.dumps({"event": event, "time": _now(), **details}) + "\n")
         if self._progress:
             self._progress.event(event, details)
 
@@ -102,11 +111,11 @@ class Records:
     def _unwritable(self, error: OSError) -> InvalidInput:
         return mistake(str(self._directory), "--output", "a directory to write into", error.strerror)
 
-    def _append(self, name: str, line: dict[str, Any]) -> None:
+    def _append(self, name: str, line: str) -> None:
         if not self._active:
             return
         with (self._directory / name).open("a", encoding="utf-8") as file:
-            file.write(json.dumps(line) + "\n")
+            file.write(line)
 
     def _keep_steps(self, steps: Path, after_step: int | None) -> None:
         if after_step is None:
