@@ -19,7 +19,15 @@ from typing import Any
 
 from sandbox.demo.session import Session, deploy, start_services, synthesise
 from sandbox.processes import Child, Children
-from trainfabric_plan.contract import CURRENT_JOB_KEY, OUTCOME_FILE, STEPS_FILE, epoch_key, job_prefix, run_prefix
+from trainfabric_plan.contract import (
+    CURRENT_JOB_KEY,
+    OUTCOME_FILE,
+    STEPS_FILE,
+    checkpoint_prefix,
+    epoch_key,
+    job_prefix,
+    run_prefix,
+)
 from trainfabric_plan.environment.file import read_environment
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -172,6 +180,20 @@ class Lab:
             text: str = self._s3.get_object(Bucket=self._bucket, Key=key)["Body"].read().decode()
             return text
         return None
+
+    def commits_follow_their_claim(self) -> bool:
+        """Whether no epoch has committed a checkpoint once another had claimed the job."""
+        pages = self._s3.get_paginator("list_objects_v2").paginate(
+            Bucket=self._bucket, Prefix=f"{checkpoint_prefix(JOB)}log/"
+        )
+        keys = sorted(entry["Key"] for page in pages for entry in page.get("Contents", []))
+        owner = None
+        for entry in (json.loads(self.object(key) or "") for key in keys):
+            if entry["event"] == "claim":
+                owner = entry["nonce"]
+            elif entry["nonce"] != owner:
+                return False
+        return True
 
     # --- what can be done ----------------------------------------------------------------------------------------
 

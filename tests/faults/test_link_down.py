@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import socket
 import time
 from collections.abc import Iterator
@@ -12,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from sandbox.namespaces import inside
-from tests.faults.lab import AGENT, JOB, Lab, LocalNode, lab
+from tests.faults.lab import AGENT, Lab, LocalNode, lab
 from trainfabric_node.membership.timing import FAST
-from trainfabric_plan.contract import CONTROL_PORT, checkpoint_prefix
+from trainfabric_plan.contract import CONTROL_PORT
 
 NODES = 4
 NEW_STEP_S = 20.0
@@ -65,7 +64,7 @@ def test_a_worker_without_link_fences_itself_and_is_replaced_while_the_others_go
     assert cut.instance_id not in _members(running)
     assert cut.instance_id in {event["node"] for event in running.events("node_replaced")}
     running.wait_for("nothing left of it", lambda: not cut.processes())
-    assert _commits_follow_their_claim(running)
+    assert running.commits_follow_their_claim()
 
 
 def test_a_worker_whose_link_comes_back_early_goes_on_with_nothing_of_what_it_did(running: Lab) -> None:
@@ -88,7 +87,7 @@ def test_a_worker_whose_link_comes_back_early_goes_on_with_nothing_of_what_it_di
     assert cut.instance_id not in {node["instance_id"] for node in after["nodes"]}
     assert cut.instance_id in _members(running)
     assert cut.service(AGENT) == agent
-    assert _commits_follow_their_claim(running)
+    assert running.commits_follow_their_claim()
     claimed = datetime.fromisoformat(after["claimed"])
     late = [step for step in running.steps() if datetime.fromisoformat(step["time"]) > claimed]
     assert not [step for step in late if step["epoch"] <= before]
@@ -112,7 +111,7 @@ def test_workers_fence_themselves_when_the_coordinator_has_no_link_and_go_on_whe
     running.wait_until_whole(NODES)
     print("seconds from link to whole:", time.time() - back)
     assert running.coordinator() == cut
-    assert _commits_follow_their_claim(running)
+    assert running.commits_follow_their_claim()
 
 
 def test_no_step_is_missing_and_nothing_is_left_after_a_stop(running: Lab) -> None:
@@ -147,20 +146,6 @@ def _reaches_controller(lab: Lab, node: LocalNode) -> bool:
             return trying.connect_ex((address, CONTROL_PORT)) == 0
 
     return inside(Path(f"/proc/{node.service(AGENT)}/ns/net"), connect)
-
-
-def _commits_follow_their_claim(lab: Lab) -> bool:
-    """Whether no epoch has committed once another had claimed the job."""
-    s3, bucket, prefix = lab.session.aws.client("s3"), lab.session.deployed.checkpoint_bucket, checkpoint_prefix(JOB)
-    pages = s3.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=f"{prefix}log/")
-    keys = sorted(entry["Key"] for page in pages for entry in page.get("Contents", []))
-    owner = None
-    for entry in (json.loads(lab.object(key) or "") for key in keys):
-        if entry["event"] == "claim":
-            owner = entry["nonce"]
-        elif entry["nonce"] != owner:
-            return False
-    return True
 
 
 def _alive(pid: int | None) -> bool:
