@@ -42,6 +42,7 @@ def spec(nodes: int = 2, **changes: Any) -> JobSpec:
         "data": "s3://data/data/corpus",
         "recipe": RECIPE,
         "plan": plan(nodes),
+        "groups": deployed(nodes).groups,
         "created": now(),
         "nonce": "a",
     }

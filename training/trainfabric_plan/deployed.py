@@ -36,4 +36,10 @@ class DeployedEnvironment(Strict):
 
     def group(self, role: Role) -> str | None:
         """The Auto Scaling group of a role."""
-        return self.coordinator_group if role is Role.COORDINATOR else self.worker_group
+        return self.groups.get(role)
+
+    @property
+    def groups(self) -> dict[Role, str]:
+        """The Auto Scaling groups that there are."""
+        named = {Role.COORDINATOR: self.coordinator_group, Role.WORKER: self.worker_group}
+        return {role: group for role, group in named.items() if group is not None}

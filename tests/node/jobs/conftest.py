@@ -54,7 +54,7 @@ def records(ledger: JobLedger) -> RunRecords:
 
 @pytest.fixture(scope="module")
 def fleet(embedded: Embedded) -> Fleet:
-    return Fleet(embedded.deployed())
+    return Fleet.of(embedded.deployed())
 
 
 @pytest.fixture(scope="module")

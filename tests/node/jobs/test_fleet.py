@@ -4,8 +4,8 @@ import boto3
 import pytest
 from moto.autoscaling.models import AutoScalingBackend
 
-from tests.node.jobs.lab import ALL, NOTHING, Embedded, wanted
-from trainfabric_node.jobs import Fleet, Member
+from tests.node.jobs.lab import ALL, NOTHING, Embedded, start, wanted, write_parameter
+from trainfabric_node.jobs import Fleet, JobControl, JobLedger, Member
 from trainfabric_plan.contract import Role
 from trainfabric_plan.errors import InvalidInput, NotFound, Unreachable
 
@@ -62,6 +62,31 @@ def test_a_member_that_is_gone_already_is_not_replaced_twice(aws: str, fleet: Fl
     assert fleet.members() == before
 
 
+def test_a_member_that_is_given_back_is_not_replaced(aws: str, fleet: Fleet) -> None:
+    fleet.scale_up(4)
+    broken = workers(fleet)[0].instance_id
+    fleet.protect([broken])
+
+    given = (fleet.give_back(broken), fleet.give_back(broken))
+
+    assert given == (True, False)
+    assert broken not in {member.instance_id for member in fleet.members()}
+    assert wanted() == {"lab-coordinator": 1, "lab-workers": 2}
+
+
+def test_a_runs_nodes_are_released_whatever_another_version_has_deployed_meanwhile(
+    lab: JobControl, ledger: JobLedger
+) -> None:
+    start(lab)
+    write_parameter('{"of": "another version"}')
+    spec = ledger.current()
+    assert spec is not None
+
+    Fleet.of_job(spec, "us-east-1").release()
+
+    assert wanted() == NOTHING
+
+
 def test_releasing_takes_protected_members_too(aws: str, fleet: Fleet) -> None:
     fleet.scale_up(4)
     fleet.protect(member.instance_id for member in fleet.members())
@@ -103,7 +128,7 @@ def test_a_group_that_is_gone_is_named_and_the_other_one_released(aws: str, flee
     fleet.scale_up(4)
 
     with pytest.raises(NotFound) as caught:
-        Fleet(embedded.deployed(worker_group="lab-gone")).release()
+        Fleet.of(embedded.deployed(worker_group="lab-gone")).release()
 
     assert str(caught.value) == (
         "environment lab: Auto Scaling group must be an existing one, got lab-gone; deploy the environment again"
@@ -114,7 +139,7 @@ def test_a_group_that_is_gone_is_named_and_the_other_one_released(aws: str, flee
 @pytest.mark.parametrize(("nodes", "spares"), [(2, 0), (1, 1)])
 def test_a_fleet_without_workers_has_one_node(aws: str, embedded: Embedded, nodes: int, spares: int) -> None:
     with pytest.raises(InvalidInput) as caught:
-        Fleet(embedded.deployed(1)).scale_up(nodes, spares)
+        Fleet.of(embedded.deployed(1)).scale_up(nodes, spares)
 
     assert str(caught.value) == (
         "environment lab: nodes must be 1 for a fleet without workers, got 2; deploy the environment with more nodes"

@@ -138,7 +138,7 @@ def lab(tmp_path: Path, seaweed: Seaweed, monkeypatch: pytest.MonkeyPatch) -> It
         job = spec(4, plan=small_plan(4), policy=POLICY, nonce=tmp_path.name, recipe=recipe)
         ledger = JobLedger(open_store(f"s3://{BUCKET}/"))
         stack.callback(clean, ledger)
-        lab = Lab(stack, variables, tmp_path, ENVIRONMENT, job, ledger, Fleet(ENVIRONMENT))
+        lab = Lab(stack, variables, tmp_path, ENVIRONMENT, job, ledger, Fleet.of(ENVIRONMENT))
         yield lab
 
 

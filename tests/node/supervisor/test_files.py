@@ -55,7 +55,7 @@ def _host() -> Host:
         state=Path("/state"),
         variables={"HOME": "/root"},
         notices=list,
-        release_nodes=lambda: None,
+        release_nodes=lambda _: None,
     )
 
 

@@ -11,7 +11,7 @@ from tests.node.samples import spec
 from trainfabric_node.agent.desk import Desk
 from trainfabric_node.agent.host import Host, Node
 from trainfabric_node.agent.lookout import Lookout
-from trainfabric_node.jobs import JobLedger, NodeState, NodeStatus
+from trainfabric_node.jobs import JobLedger, JobSpec, NodeState, NodeStatus
 from trainfabric_node.jobs.records import ControllerAddress, now
 from trainfabric_node.membership.protocol import Answer
 from trainfabric_node.store import open_store
@@ -25,7 +25,7 @@ class Scene:
     def __init__(self, folder: Path) -> None:
         self.now = 0.0
         self.rings: list[None] = []
-        self.released: list[None] = []
+        self.released: list[JobSpec] = []
         self.spec = spec(2)
         self.ledger = JobLedger(open_store(str(folder)))
         self.ledger.claim(self.spec)
@@ -38,7 +38,7 @@ class Scene:
             state=folder,
             variables={},
             notices=list,
-            release_nodes=lambda: self.released.append(None),
+            release_nodes=self.released.append,
         )
         self.desk = Desk(node, "a", lambda: None, now=0.0)
         self.lookout = self.made(self.host)
@@ -136,7 +136,7 @@ def test_a_run_that_no_controller_leads_fails_and_its_nodes_are_given_back(scene
     assert before is None
     assert outcome is not None
     assert (outcome.state, outcome.detail) == ("failed", "no coordinator for 1800 s; resume the job")
-    assert (scene.released, scene.ledger.current(), scene.lookout.over) == ([None], None, True)
+    assert (scene.released, scene.ledger.current(), scene.lookout.over) == ([scene.spec], None, True)
 
 
 def test_the_deadline_counts_from_the_last_answer(scene: Scene) -> None:
@@ -166,13 +166,13 @@ def test_records_of_long_ago_or_of_nodes_that_wait_as_well_are_no_sign_of_a_cont
 
     scene.lookout.look()
 
-    assert (scene.released, scene.lookout.over) == ([None], True)
+    assert (scene.released, scene.lookout.over) == ([scene.spec], True)
 
 
 def test_nodes_that_cannot_be_given_back_are_tried_again_before_the_run_is_ended(scene: Scene) -> None:
     tries: list[None] = []
 
-    def release() -> None:
+    def release(_: JobSpec) -> None:
         tries.append(None)
         if len(tries) == 1:
             raise Unreachable("autoscaling must accept the request")

@@ -13,7 +13,7 @@ from trainfabric_node.agent.host import Host, Node, attempt
 from trainfabric_node.agent.launcher import Launcher
 from trainfabric_node.agent.notices import notices_of
 from trainfabric_node.agent.run import NodeRun
-from trainfabric_node.jobs.fleet import Fleet, read_deployed
+from trainfabric_node.jobs.fleet import Fleet
 from trainfabric_node.jobs.ledger import JobLedger
 from trainfabric_node.jobs.records import JobSpec
 from trainfabric_node.membership.protocol import Pins
@@ -92,5 +92,5 @@ def host_of(settings: NodeSettings) -> Host:
         state=settings.state,
         variables=trainer_variables(inherited_variables(), settings.region),
         notices=lambda: notices_of(metadata),
-        release_nodes=lambda: Fleet(read_deployed(settings.environment, settings.region)).release(),
+        release_nodes=lambda spec: Fleet.of_job(spec, settings.region).release(),
     )

@@ -50,7 +50,7 @@ class Host:
         state: Directory for runs, caches and the launcher's socket.
         variables: Environment variables of the ranks.
         notices: Why EC2 takes the node back or may, most urgent first; raises `Unreachable`.
-        release_nodes: Gives the fleet back, when no coordinator is there to do it.
+        release_nodes: Gives the nodes of a run back, when no coordinator is there to do it.
         timings: How often things happen, and how long silence is borne.
         poll_s: Between two looks for a job.
     """
@@ -61,7 +61,7 @@ class Host:
     state: Path
     variables: Mapping[str, str]
     notices: Callable[[], list[Notice]]
-    release_nodes: Callable[[], None]
+    release_nodes: Callable[[JobSpec], None]
     timings: Mapping[Profile, Timing] = field(default_factory=lambda: PROFILES)
     poll_s: float = 1.0
 

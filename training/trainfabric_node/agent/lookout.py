@@ -104,7 +104,7 @@ class Lookout:
     def _conclude(self) -> bool:
         """In this order: whoever sees the outcome may start the next run, whose nodes must not be released then."""
         limit = self._spec.policy.start_deadline_s
-        self._host.release_nodes()
+        self._host.release_nodes(self._spec)
         detail = f"no coordinator for {limit} s; resume the job"
         self._records.conclude(Outcome(state="failed", detail=detail, ended=now()))
         self._host.ledger.release(self._spec)

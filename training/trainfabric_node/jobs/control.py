@@ -36,7 +36,7 @@ def connect(environment_name: str, region: str | None = None) -> JobControl:
     """
     deployed = read_deployed(environment_name, region)
     ledger = JobLedger(open_store(f"s3://{deployed.checkpoint_bucket}/"))
-    return JobControl(deployed, ledger, Fleet(deployed), Pinning(deployed))
+    return JobControl(deployed, ledger, Fleet.of(deployed), Pinning(deployed))
 
 
 class JobControl:
@@ -107,6 +107,7 @@ class JobControl:
             data=data_uri,
             recipe=recipe,
             plan=plan,
+            groups=self.deployed.groups,
             policy=policy,
             spares=spares,
             pins=self._pinning.make(job, run),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +11,7 @@ from botocore.exceptions import ClientError
 from pydantic import ValidationError
 
 from trainfabric_node.jobs.aws import aws_client, aws_errors, error_code
+from trainfabric_node.jobs.records import JobSpec
 from trainfabric_plan.contract import Role, environment_parameter
 from trainfabric_plan.deployed import DeployedEnvironment
 from trainfabric_plan.errors import NotFound, TrainfabricError, Unreachable, mistake
@@ -70,12 +71,27 @@ class Fleet:
     """The two Auto Scaling groups of an environment.
 
     All methods raise `NotFound` if a group does not exist, and `Unreachable` if AWS does not answer or refuses.
+
+    Args:
+        environment: Its name.
+        region: Where its groups are.
+        groups: Their names; a fleet of one node has no workers.
     """
 
-    def __init__(self, deployed: DeployedEnvironment) -> None:
-        self._deployed = deployed
-        self._where = f"environment {deployed.name}"
-        self._client: Any = aws_client("autoscaling", deployed.region, self._where)
+    def __init__(self, environment: str, region: str, groups: Mapping[Role, str]) -> None:
+        self._groups = groups
+        self._where = f"environment {environment}"
+        self._client: Any = aws_client("autoscaling", region, self._where)
+
+    @classmethod
+    def of(cls, deployed: DeployedEnvironment) -> Fleet:
+        """The nodes of an environment as it is deployed."""
+        return cls(deployed.name, deployed.region, deployed.groups)
+
+    @classmethod
+    def of_job(cls, spec: JobSpec, region: str) -> Fleet:
+        """The nodes that a run was started on: what other versions deploy meanwhile must not keep it from releasing."""
+        return cls(spec.environment, region, spec.groups)
 
     def scale_up(self, nodes: int, spares: int = 0) -> None:
         """Asks for one coordinator and the workers beside it; after an error, no node is asked for any more.
@@ -87,12 +103,12 @@ class Fleet:
         Raises:
             InvalidInput: If the fleet has no workers and any is asked for.
         """
-        workers = self._deployed.worker_group
+        workers = self._groups.get(Role.WORKER)
         if nodes + spares > 1 and workers is None:
             rule = "1 for a fleet without workers"
             raise mistake(self._where, "nodes", rule, nodes + spares, "deploy the environment with more nodes")
         try:
-            self._resize(self._deployed.coordinator_group, 1)
+            self._resize(self._groups[Role.COORDINATOR], 1)
             if workers is not None:
                 self._resize(workers, nodes - 1 + spares)
         except TrainfabricError:
@@ -113,6 +129,10 @@ class Fleet:
         """Terminates a member by its id, so that its group launches another; `False` if it is gone already."""
         return self._terminate(instance_id, decrement=False)
 
+    def give_back(self, instance_id: str) -> bool:
+        """Terminates a member by its id, and asks for one node less; `False` if it is gone already."""
+        return self._terminate(instance_id, decrement=True)
+
     def release(self) -> None:
         """Asks for no node any more in either group, workers first; raises what it met when both are tried."""
         errors = [error for role in (Role.WORKER, Role.COORDINATOR) if (error := self._released(role))]
@@ -120,7 +140,7 @@ class Fleet:
             raise errors[0]
 
     def _released(self, role: Role) -> TrainfabricError | None:
-        group = self._deployed.group(role)
+        group = self._groups.get(role)
         if group is None:
             return None
         try:
@@ -128,7 +148,7 @@ class Fleet:
             self._resize(group, 0)
             for kept in self._of(role):
                 if kept.protected and not kept.leaving:  # protected by somebody between the two requests
-                    self._terminate(kept.instance_id, decrement=True)
+                    self.give_back(kept.instance_id)
         except TrainfabricError as error:
             return error
         return None
@@ -139,7 +159,7 @@ class Fleet:
             self._set_protection([one for one in self._of(role) if one.protected], False)
 
     def _of(self, role: Role) -> list[Member]:
-        group = self._deployed.group(role)
+        group = self._groups.get(role)
         if group is None:
             return []
         with self._asking():
@@ -157,7 +177,7 @@ class Fleet:
             for start in range(0, len(ids), _MOST_PROTECTED):
                 with self._asking():
                     self._client.set_instance_protection(
-                        AutoScalingGroupName=self._deployed.group(role),
+                        AutoScalingGroupName=self._groups[role],
                         InstanceIds=ids[start : start + _MOST_PROTECTED],
                         ProtectedFromScaleIn=protected,
                     )

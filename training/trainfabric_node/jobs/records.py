@@ -58,6 +58,8 @@ class JobSpec(Strict):
     """Address of the corpus, without suffix."""
     recipe: Recipe
     plan: Plan
+    groups: dict[Role, str]
+    """Names of the Auto Scaling groups that it runs on, whatever is deployed meanwhile."""
     policy: FaultTolerance = FaultTolerance()
     spares: Annotated[int, Field(ge=0)] = 0
     """Nodes beyond the plan's that are up and warm."""

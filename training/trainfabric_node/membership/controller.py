@@ -126,6 +126,6 @@ def _station(settings: NodeSettings) -> Station:
         control_port=settings.control_port,
         rendezvous_port=settings.rendezvous_port,
         ledger=JobLedger(open_store(f"s3://{settings.checkpoint_bucket}/")),
-        fleet=lambda: Fleet(read_deployed(settings.environment, settings.region)),
+        fleet=lambda: Fleet.of(read_deployed(settings.environment, settings.region)),
         metrics=CloudWatch(settings.environment, settings.region),
     )
