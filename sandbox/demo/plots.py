@@ -26,7 +26,7 @@ def plot_losses(files: DemoFiles, directory: Path, layout: str) -> None:
     top.plot(steps, reference, color=_REFERENCE, linewidth=5, alpha=0.45, label="one process, plain PyTorch")
     top.plot(steps, ours, color=_OURS, linewidth=1.6, label=layout)
     top.set_ylabel("loss")
-    top.set_title("The same training on eight ranks and in one process", loc="left")
+    top.set_title("The same training, through an interruption and in one process", loc="left")
     bottom.semilogy(
         steps, [max(abs(a - b), 1e-9) for a, b in zip(ours, reference, strict=True)], color=_OURS, linewidth=1.2
     )
@@ -36,9 +36,10 @@ def plot_losses(files: DemoFiles, directory: Path, layout: str) -> None:
         if event["event"] == "commit":
             top.axvline(event["step"], color=_MARK, linewidth=0.6, linestyle=":")
     for number, change in enumerate(changes(files.epoch_steps, files.events)):
-        _mark(top, change, max(ours) - (0.12 + 0.2 * number) * (max(ours) - min(ours)))
+        height = max(ours) - 0.16 * number * (max(ours) - min(ours))
+        _mark(top, change, height, left=change.after_step > 0.6 * steps[-1])
     top.plot([], [], color=_MARK, linewidth=0.8, linestyle=":", label="checkpoint committed")
-    top.legend(frameon=False, loc="upper right")
+    top.legend(frameon=False, loc="lower left")
     for axes in (top, bottom):
         axes.spines[["top", "right"]].set_visible(False)
     figure.savefig(directory / "loss.svg", metadata={"Date": None})
@@ -46,11 +47,14 @@ def plot_losses(files: DemoFiles, directory: Path, layout: str) -> None:
     pyplot.close(figure)
 
 
-def _mark(axes: Any, change: Change, height: float) -> None:
+def _mark(axes: Any, change: Change, height: float, *, left: bool) -> None:
     """A line between two epochs, with what happened and what it cost."""
     colour = _GIVEN if change.planned else _TAKEN
     what = "node taken in" if change.planned else "node taken away"
     axes.axvline(change.after_step, color=colour, linewidth=1.4)
-    words = f" {what} after step {change.after_step}: {change.ranks[0]} → {change.ranks[1]} ranks,\n"
-    cost = f" {change.steps_lost} steps lost, next step after {change.seconds:.1f} s"
-    axes.annotate(words + cost, (change.after_step, height), color=colour, va="top", ha="left", fontsize=9)
+    words = (
+        f"  {what} after step {change.after_step}: {change.ranks[0]} → {change.ranks[1]} ranks,  \n"
+        f"  {change.steps_lost} steps lost, next step after {change.seconds:.1f} s  "
+    )
+    side = "right" if left else "left"
+    axes.annotate(words, (change.after_step, height), color=colour, va="top", ha=side, fontsize=9)

@@ -24,10 +24,11 @@ from trainfabric_plan.contract import EVENTS_FILE, STEPS_FILE
 from trainfabric_plan.environment import Environment
 from trainfabric_plan.environment.file import read_environment
 from trainfabric_plan.planning.planner import make_plan
-from trainfabric_plan.recipes import recipe
 
-PHASES = 7
+PHASES = 6
 JOB = "demo"
+STEPS = 60
+"""More than the recipe's, so that the replacement of the node that is taken away still trains."""
 NOTICE_AFTER_STEP = 5
 
 
@@ -75,15 +76,14 @@ def _prepare_corpus(session: Session, narrator: Narrator) -> str:
 
 
 def _train(session: Session, narrator: Narrator) -> None:
-    steps = recipe(session.environment.training.recipe).steps
     job = DemoJob(JOB, session, session.start_nodes())
-    with narrator.steps(steps) as bar:
-        job.start()
+    with narrator.steps(STEPS) as bar:
+        job.start("--steps", str(STEPS))
         narrator.say("nodes: " + ", ".join(running_nodes(session.aws, session.deployed)))
         job.wait_for_step(NOTICE_AFTER_STEP, bar)
         node = job.interrupt_a_worker()
         narrator.say(f"spot interruption notice to {node}, training goes on without it")
-        job.wait_until_finished(steps, bar)
+        job.wait_until_finished(STEPS, bar)
     for line in job.story():
         narrator.say(line)
     telemetry = {
@@ -101,5 +101,6 @@ def _train_reference(session: Session, data: str) -> None:
     plan.write_text(make_plan(environment).model_dump_json(indent=2) + "\n")
     output = build / "reference"
     arguments = ("--recipe", environment.training.recipe, "--plan", str(plan), "--data", data, "--output", str(output))
-    session.commands.python("reference", "-m", "trainfabric_training", *arguments, "--reference")
+    how = ("--steps", str(STEPS), "--reference")
+    session.commands.python("reference", "-m", "trainfabric_training", *arguments, *how)
     (build / REFERENCE_STEPS_FILE).write_text((output / STEPS_FILE).read_text())
