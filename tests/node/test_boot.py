@@ -50,9 +50,11 @@ def test_paths_and_names_are_those_of_the_contract() -> None:
     assert f"node_environment=$root{Paths.NODE_ENVIRONMENT}\n" in common
     assert f"install=$root{Paths.INSTALL}\n" in common
     assert f"controller={CONTROLLER_UNIT}\n" in common
+    assert f"agent={SYSTEMD_UNIT}\n" in common
     assert f'"{environment_parameter("$TRAINFABRIC_ENVIRONMENT")}"' in common
     assert f"/{CURRENT_JOB_KEY}" in common
-    assert run_prefix("%s", 0).replace("0000", "%04d") + OUTCOME_FILE in common
+    assert f'"{run_prefix("%s", 0).replace("0000", "%04d")}"' in common
+    assert f"key=${{1}}{OUTCOME_FILE}\n" in common
     assert f'"s3://$TRAINFABRIC_CHECKPOINT_BUCKET/{code_key("$key")}"' in first
 
 
@@ -60,6 +62,8 @@ def test_paths_and_names_are_those_of_the_contract() -> None:
 def test_the_services_find_region_code_and_state_below_the_root(root: str) -> None:
     assert boot("agent_variables", {**NODE, NodeVariable.ROOT: root}).stdout.splitlines() == [
         "AWS_DEFAULT_REGION=eu-west-1",
+        "AWS_METADATA_SERVICE_NUM_ATTEMPTS=5",
+        "AWS_METADATA_SERVICE_TIMEOUT=5",
         f"PYTHONPATH={root}/opt/trainfabric/code",
         f"TRAINFABRIC_STATE_DIRECTORY={root}/var/lib/trainfabric",
         f"TRAINFABRIC_LUSTRE_MOUNT_POINT={root}/fsx",

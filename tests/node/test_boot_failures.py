@@ -12,7 +12,7 @@ from trainfabric_node.jobs import JobLedger, JobState, Outcome
 from trainfabric_node.jobs.records import now
 from trainfabric_node.jobs.status import job_status
 from trainfabric_node.store import open_store
-from trainfabric_plan.contract import NodeVariable
+from trainfabric_plan.contract import CURRENT_JOB_KEY, NodeVariable, Role
 
 COORDINATOR = {**NODE, NodeVariable.ROLE: "coordinator"}
 # the AWS command line with a folder as its bucket
@@ -26,6 +26,7 @@ case "$1 $2" in
   "autoscaling describe-auto-scaling-groups") cat "$folder/protected" 2>/dev/null || true ;;
   "autoscaling set-instance-protection") ;;
   "autoscaling set-desired-capacity") [[ ! -e $folder/refuse ]] ;;
+  "autoscaling terminate-instance-in-auto-scaling-group") [[ ! -e $folder/refuse ]] ;;
 esac
 """
 # a machine of which only the named step fails
@@ -42,35 +43,42 @@ done
 def ledger(tmp_path: Path) -> JobLedger:
     """The records of an environment in which a job waits for its nodes."""
     (tmp_path / "parameter").write_text(deployed().model_dump_json())
-    (tmp_path / "checkpoints" / "jobs" / "first" / "runs" / "0001").mkdir(parents=True)
+    (tmp_path / "checkpoints" / "jobs" / "first" / "runs" / "0001" / "nodes").mkdir(parents=True)
     (tmp_path / "bin").mkdir()
     program(tmp_path / "bin/aws", AWS)
     program(tmp_path / "bin/systemctl", f"[[ -e {tmp_path}/active ]]")
     program(tmp_path / "bin/sleep", "true")
+    (tmp_path / "root/var/lib/cloud/data").mkdir(parents=True)
+    (tmp_path / "root/var/lib/cloud/data/instance-id").write_text("i-1\n")
     made = JobLedger(open_store(str(tmp_path / "checkpoints")))
     made.claim(spec())
     return made
 
 
 def _failing(folder: Path, step: str, **changes: str) -> subprocess.CompletedProcess[str]:
-    variables = {**COORDINATOR, "PATH": f"{folder}/bin:/usr/bin:/bin", **changes}
+    variables = {**COORDINATOR, "PATH": f"{folder}/bin:/usr/bin:/bin", NodeVariable.ROOT: f"{folder}/root", **changes}
     return boot(f"{MACHINE} {step}; main", variables)
 
 
-def _calls(folder: Path, operation: str) -> list[str]:
-    calls = (folder / "calls").read_text().splitlines() if (folder / "calls").exists() else []
-    begin = f"autoscaling {operation} --region eu-west-1 --auto-scaling-group-name "
-    return [line.removeprefix(begin) for line in calls if line.startswith(begin)]
+def _calls(folder: Path) -> list[str]:
+    return (folder / "calls").read_text().splitlines() if (folder / "calls").exists() else []
 
 
-def _released(folder: Path) -> list[str]:
-    return _calls(folder, "set-desired-capacity")
+def _changes(folder: Path) -> list[str]:
+    """What was asked of the Auto Scaling groups and written, in order."""
+    words = ("set-desired-capacity", "set-instance-protection", "terminate-instance-in-auto-scaling-group", "- s3://")
+    calls = [line.replace(" --region eu-west-1", "") for line in _calls(folder)]
+    return [line for line in calls if any(word in line for word in words)]
 
 
-RELEASED = [
-    "lab-workers --desired-capacity 0 --no-honor-cooldown",
-    "lab-coordinator --desired-capacity 0 --no-honor-cooldown",
-]
+WORKERS = (
+    "autoscaling set-desired-capacity --auto-scaling-group-name lab-workers --desired-capacity 0 --no-honor-cooldown"
+)
+OUTCOME = "s3 cp - s3://checkpoints/jobs/first/runs/0001/outcome.json"
+GIVEN_BACK = (
+    "autoscaling terminate-instance-in-auto-scaling-group --instance-id i-1 --should-decrement-desired-capacity"
+)
+RENEWED = GIVEN_BACK.replace("--should", "--no-should")
 
 
 @pytest.mark.parametrize(
@@ -88,23 +96,20 @@ def test_a_coordinator_that_does_not_boot_fails_the_job_and_releases_the_fleet(
     status = job_status(ledger, ledger.job("first"))
     assert booted.returncode == 1
     assert f"trainfabric boot: failed: {why}\n" in booted.stderr
-    assert _released(tmp_path) == RELEASED
+    assert _changes(tmp_path) == [WORKERS, OUTCOME, GIVEN_BACK]
     assert (status.state, status.summary) == (
         JobState.FAILED,
         f"failed: boot of the coordinator node-1 failed: {why}",
     )
 
 
-def test_nodes_that_a_running_job_protects_are_released_too(ledger: JobLedger, tmp_path: Path) -> None:
-    (tmp_path / "protected").write_text("i-1\ti-2\n")
+def test_workers_that_a_running_job_protects_are_released_too(ledger: JobLedger, tmp_path: Path) -> None:
+    (tmp_path / "protected").write_text("i-2\ti-3\n")
 
     _failing(tmp_path, "check_efa() { fail no EFA; }")
 
-    assert _calls(tmp_path, "set-instance-protection") == [
-        "lab-workers --no-protected-from-scale-in --instance-ids i-1 i-2",
-        "lab-coordinator --no-protected-from-scale-in --instance-ids i-1 i-2",
-    ]
-    assert _released(tmp_path) == RELEASED
+    unprotected = "--auto-scaling-group-name lab-workers --no-protected-from-scale-in --instance-ids i-2 i-3"
+    assert _changes(tmp_path)[:2] == [f"autoscaling set-instance-protection {unprotected}", WORKERS]
 
 
 def test_a_command_of_boot_that_fails_is_named_with_its_line(ledger: JobLedger, tmp_path: Path) -> None:
@@ -113,16 +118,19 @@ def test_a_command_of_boot_that_fails_is_named_with_its_line(ledger: JobLedger, 
     assert re.search(r": line \d+: cat /nonexistent$", job_status(ledger, ledger.job("first")).summary)
 
 
-def test_a_fleet_that_cannot_be_released_is_named_in_the_jobs_status(ledger: JobLedger, tmp_path: Path) -> None:
+def test_nodes_that_cannot_be_released_are_named_in_the_jobs_status_and_in_the_log(
+    ledger: JobLedger, tmp_path: Path
+) -> None:
     (tmp_path / "refuse").touch()
 
-    _failing(tmp_path, "check_efa() { fail no EFA; }")
+    booted = _failing(tmp_path, "check_efa() { fail no EFA; }")
 
-    assert _released(tmp_path) == RELEASED * 5
+    assert _changes(tmp_path) == [*[WORKERS] * 5, OUTCOME, *[GIVEN_BACK] * 5]
     assert job_status(ledger, ledger.job("first")).summary == (
-        "failed: boot of the coordinator node-1 failed: no EFA; its nodes could not be released: "
-        "scale the Auto Scaling groups to zero"
+        "failed: boot of the coordinator node-1 failed: no EFA; its workers could not be released: "
+        "scale their Auto Scaling group to zero"
     )
+    assert booted.stderr.endswith("trainfabric boot: this node could not be given back: terminate it\n")
 
 
 def test_the_outcome_that_a_run_has_already_is_kept(ledger: JobLedger, tmp_path: Path) -> None:
@@ -131,7 +139,7 @@ def test_the_outcome_that_a_run_has_already_is_kept(ledger: JobLedger, tmp_path:
     _failing(tmp_path, "check_efa() { fail no EFA; }")
 
     assert job_status(ledger, ledger.job("first")).state is JobState.DONE
-    assert _released(tmp_path) == RELEASED
+    assert _changes(tmp_path) == [WORKERS, GIVEN_BACK]
 
 
 def test_a_coordinator_that_does_not_boot_releases_the_fleet_without_a_job_too(
@@ -142,20 +150,56 @@ def test_a_coordinator_that_does_not_boot_releases_the_fleet_without_a_job_too(
     booted = _failing(tmp_path, "check_efa() { fail no EFA; }")
 
     assert booted.returncode == 1
-    assert _released(tmp_path) == RELEASED
+    assert _changes(tmp_path) == [WORKERS, GIVEN_BACK]
 
 
-def test_a_worker_that_does_not_boot_leaves_the_others_alone(ledger: JobLedger, tmp_path: Path) -> None:
+def test_a_run_that_has_begun_meanwhile_gets_another_coordinator(ledger: JobLedger, tmp_path: Path) -> None:
+    # given a start that claims the environment as soon as it sees the outcome
+    current = tmp_path / "checkpoints" / CURRENT_JOB_KEY
+    following = tmp_path / "following"
+    following.write_text(spec(run=2, nonce="b").model_dump_json())
+    claim = f'[[ $6 == *outcome.json ]] && cp "{following}" "{current}"'
+    program(tmp_path / "bin/aws", f"{AWS}\nstatus=$?; {claim}; exit $status")
+
+    _failing(tmp_path, "check_efa() { fail no EFA; }")
+
+    assert _changes(tmp_path) == [WORKERS, OUTCOME, RENEWED]
+
+
+def test_a_worker_that_does_not_boot_tells_the_job_why_and_gives_itself_back(ledger: JobLedger, tmp_path: Path) -> None:
     booted = _failing(tmp_path, "check_efa() { fail no EFA; }", **{NodeVariable.ROLE: "worker"})
 
+    (told,) = ledger.run("first", 1).nodes()
     assert booted.returncode == 1
-    assert not (tmp_path / "calls").exists()
+    assert (told.instance_id, told.role, told.state, told.detail) == ("i-1", Role.WORKER, "failed", "boot: no EFA")
+    assert _changes(tmp_path) == ["s3 cp - s3://checkpoints/jobs/first/runs/0001/nodes/i-1.json", GIVEN_BACK]
+    assert ledger.run("first", 1).outcome() is None
 
 
-def test_boot_that_fails_where_a_controller_runs_leaves_the_job_to_it(ledger: JobLedger, tmp_path: Path) -> None:
+def test_a_worker_that_does_not_boot_gives_itself_back_without_a_job_too(ledger: JobLedger, tmp_path: Path) -> None:
+    ledger.release(ledger.job("first"))
+
+    _failing(tmp_path, "check_efa() { fail no EFA; }", **{NodeVariable.ROLE: "worker"})
+
+    assert _changes(tmp_path) == [GIVEN_BACK]
+
+
+def test_a_worker_that_cannot_tell_the_job_still_gives_itself_back(ledger: JobLedger, tmp_path: Path) -> None:
+    (tmp_path / "checkpoints/jobs/first/runs/0001/nodes").rmdir()
+
+    booted = _failing(tmp_path, "check_efa() { fail no EFA; }", **{NodeVariable.ROLE: "worker"})
+
+    assert "trainfabric boot: the job could not be told\n" in booted.stderr
+    assert _changes(tmp_path)[-1] == GIVEN_BACK
+
+
+@pytest.mark.parametrize("role", ["coordinator", "worker"])
+def test_boot_that_fails_where_the_service_runs_leaves_the_job_to_it(
+    ledger: JobLedger, tmp_path: Path, role: str
+) -> None:
     (tmp_path / "active").touch()
 
-    booted = _failing(tmp_path, "check_efa() { fail no EFA; }")
+    booted = _failing(tmp_path, "check_efa() { fail no EFA; }", **{NodeVariable.ROLE: role})
 
     assert booted.returncode == 1
     assert not (tmp_path / "calls").exists()

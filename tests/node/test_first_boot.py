@@ -15,7 +15,10 @@ from trainfabric_plan.contract import NodeVariable, Paths, code_key
 def bucket(tmp_path: Path) -> Path:
     """The AWS command line with a folder in the place of S3, and the training code as a deploy leaves it there."""
     (tmp_path / "bin").mkdir()
-    program(tmp_path / "bin/aws", f'cp "{tmp_path}/${{6#s3://}}" "$7" 2>/dev/null || exit 254')
+    copy = f'cp "{tmp_path}/${{6#s3://}}" "$7" 2>/dev/null || exit 254'
+    program(tmp_path / "bin/aws", f'if [[ $1 == s3 ]]; then {copy}; else echo "$@" >"{tmp_path}/asked"; fi')
+    (tmp_path / "root/var/lib/cloud/data").mkdir(parents=True)
+    (tmp_path / "root/var/lib/cloud/data/instance-id").write_text("i-1\n")
     for place in ("assets/code.zip", f"checkpoints/{code_key('code.zip')}"):
         file = tmp_path / place
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -71,6 +74,10 @@ def test_code_that_is_nowhere_is_told_with_both_places(bucket: Path) -> None:
     places = f"s3://assets/code.zip s3://checkpoints/{code_key('code.zip')}"
     assert booted.returncode == 1
     assert booted.stderr == f"trainfabric boot: failed: 5 attempts failed: fetch {places}\n"
+    assert (bucket / "asked").read_text() == (
+        "autoscaling terminate-instance-in-auto-scaling-group --region eu-west-1 --instance-id i-1 "
+        "--should-decrement-desired-capacity\n"
+    )
 
 
 def test_a_command_of_the_user_that_fails_is_named(bucket: Path) -> None:

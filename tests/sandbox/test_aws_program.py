@@ -36,7 +36,9 @@ def test_every_call_of_the_boot_scripts_is_one_that_aws_knows(tmp_path: Path) ->
     calls = tmp_path / "calls"
     (tmp_path / "aws").write_text(RECORDER)
     (tmp_path / "aws").chmod(0o755)
-    variables = {f"TRAINFABRIC_{name}": name.lower() for name in VARIABLES}
+    (tmp_path / "var/lib/cloud/data").mkdir(parents=True)
+    (tmp_path / "var/lib/cloud/data/instance-id").write_text("i-1")
+    variables = {f"TRAINFABRIC_{name}": name.lower() for name in VARIABLES} | {"TRAINFABRIC_ROOT": str(tmp_path)}
     # when
     subprocess.run(
         ["bash", "-c", f'source "{BOOT}/first-boot.sh"; fetch s3://a/b; abandon "no node"'],

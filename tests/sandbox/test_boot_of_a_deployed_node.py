@@ -24,6 +24,7 @@ from sandbox.processes import Children, wait_until
 from sandbox.s3 import s3_client
 from sandbox.services import mirror_buckets
 from tests.sandbox.conftest import Aws
+from trainfabric_node.jobs import NodeState, NodeStatus
 from trainfabric_node.jobs.pins import Pinning
 from trainfabric_plan.contract import (
     CONTROLLER_UNIT,
@@ -277,6 +278,28 @@ def test_a_coordinator_without_its_code_fails_the_job_and_releases_the_fleet(
         f"boot of the coordinator {coordinator.instance.instance_id}.ec2.internal failed: "
         f"5 attempts failed: fetch {places}"
     )
+
+
+def test_a_worker_that_does_not_boot_tells_the_job_and_leaves_the_fleet(
+    deployed: Environment, runner: NodeRunner
+) -> None:
+    # given a job, and a worker whose code is nowhere
+    environment = deployed.fleet.deployed
+    bucket = environment.checkpoint_bucket
+    deployed.s3.put_object(Bucket=bucket, Key=CURRENT_JOB_KEY, Body=b'{"job": "second", "run": 1}')
+    patience = ("runcmd:\n", """runcmd:\n- printf '#!/bin/sh' >"$TRAINFABRIC_ROOT/usr/bin/sleep"\n""")
+    deployed.change_user_data("worker", (f"ASSET_KEY={environment.asset_key}", "ASSET_KEY=gone.zip"), patience)
+    deployed.scale(worker=1)
+    # when
+    worker = only(runner)
+    said = booted(worker)
+    # then
+    assert "trainfabric boot: failed: 5 attempts failed: fetch" in said
+    key = f"{run_prefix('second', 1)}nodes/{worker.instance.instance_id}.json"
+    told = NodeStatus.model_validate_json(deployed.s3.get_object(Bucket=bucket, Key=key)["Body"].read())
+    assert (told.role, told.state) == (Role.WORKER, NodeState.FAILED)
+    assert told.detail.startswith("boot: 5 attempts failed: fetch")
+    assert (deployed.group("worker")["Instances"], deployed.group("worker")["DesiredCapacity"]) == ([], 0)
 
 
 def test_a_node_without_the_code_in_the_cdks_bucket_boots_from_the_jobs_copy(

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from sandbox.metadata import InstanceMetadata
-from sandbox.node.programs.cloud_init import LOG, NotUnderstood, fetch, main, scripts
+from sandbox.node.programs.cloud_init import INSTANCE_ID, LOG, NotUnderstood, fetch, main, scripts
 
 CONFIG = """\
 #cloud-config
@@ -73,15 +73,16 @@ def test_what_cloud_init_would_do_otherwise_is_refused(tmp_path: Path, text: str
 
 def test_the_instances_own_user_data_is_run_and_what_it_says_is_logged(tmp_path: Path) -> None:
     text = "#cloud-config\nruncmd: [echo out, echo err >&2, exit 3]\n"
-    with InstanceMetadata("127.77.1.2", {}, text) as metadata:
-        assert fetch(metadata.endpoint) == text
+    with InstanceMetadata("127.77.1.2", {"instance-id": "i-1"}, text) as metadata:
+        assert fetch(metadata.endpoint, "user-data") == text
         assert main(tmp_path, metadata.endpoint) == 1
 
     assert (tmp_path / LOG).read_text() == "out\nerr\n"
+    assert (tmp_path / INSTANCE_ID).read_text() == "i-1\n"
 
 
 def test_user_data_that_is_not_understood_is_logged(tmp_path: Path) -> None:
-    with InstanceMetadata("127.77.1.3", {}, "#cloud-config\nusers: []\n") as metadata:
+    with InstanceMetadata("127.77.1.3", {"instance-id": "i-1"}, "#cloud-config\nusers: []\n") as metadata:
         assert main(tmp_path, metadata.endpoint) == 1
 
     assert (tmp_path / LOG).read_text() == (

@@ -18,6 +18,9 @@ from typing import Any
 import yaml
 
 SCRIPTS = "var/lib/cloud/instance/scripts"
+INSTANCE_ID = "var/lib/cloud/data/instance-id"
+"""Where cloud-init keeps it (its explanation of "boot stages" and "instance metadata")."""
+
 LOG = "var/log/cloud-init-output.log"
 HEADER = "#cloud-config"
 
@@ -26,14 +29,14 @@ class NotUnderstood(Exception):
     """User data that the stand-in would run otherwise than cloud-init does, or not at all."""
 
 
-def fetch(endpoint: str) -> str:
-    """The instance's user data, by IMDSv2; empty if it has none."""
+def fetch(endpoint: str, name: str) -> str:
+    """What the metadata service says, by IMDSv2, such as `user-data`."""
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     lifetime = {"X-aws-ec2-metadata-token-ttl-seconds": "60"}
     asked = urllib.request.Request(f"{endpoint}/latest/api/token", headers=lifetime, method="PUT")
     with opener.open(asked, timeout=10) as answer:
         token = answer.read().decode()
-    asked = urllib.request.Request(f"{endpoint}/latest/user-data", headers={"X-aws-ec2-metadata-token": token})
+    asked = urllib.request.Request(f"{endpoint}/latest/{name}", headers={"X-aws-ec2-metadata-token": token})
     with opener.open(asked, timeout=10) as answer:
         text: str = answer.read().decode()
     return text
@@ -96,7 +99,8 @@ def main(root: Path, endpoint: str) -> int:
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("ab") as output:
         try:
-            made = scripts(root, fetch(endpoint))
+            _write(root, {"path": INSTANCE_ID, "content": fetch(endpoint, "meta-data/instance-id") + "\n"})
+            made = scripts(root, fetch(endpoint, "user-data"))
         except (NotUnderstood, OSError, ValueError) as error:
             output.write(f"cloud-init: {error}\n".encode())
             return 1

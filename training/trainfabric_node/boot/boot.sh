@@ -171,10 +171,12 @@ check_efa() {
     fail "EFA devices must be $expected, got $(efa_devices); replace the node, or check its interfaces and EFA driver"
 }
 
-# What the services get beside node.env: where the AWS SDK looks for the region, and paths below the root
+# What the services get beside node.env: what the AWS SDK needs of a node, and paths below the root
 agent_variables() {
   cat <<VARIABLES
 AWS_DEFAULT_REGION=$TRAINFABRIC_REGION
+AWS_METADATA_SERVICE_NUM_ATTEMPTS=$AWS_METADATA_SERVICE_NUM_ATTEMPTS
+AWS_METADATA_SERVICE_TIMEOUT=$AWS_METADATA_SERVICE_TIMEOUT
 PYTHONPATH=$install/code
 TRAINFABRIC_STATE_DIRECTORY=$root$TRAINFABRIC_STATE_DIRECTORY
 TRAINFABRIC_LUSTRE_MOUNT_POINT=$root$TRAINFABRIC_LUSTRE_MOUNT_POINT

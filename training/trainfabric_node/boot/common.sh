@@ -1,6 +1,7 @@
 # shellcheck shell=bash
 # What the first-boot script and boot.sh have in common: both source it, and the user data carries it to the node.
-# A coordinator that cannot become one fails the job and releases the fleet: nobody else would, and nodes cost money.
+# A coordinator that cannot become one fails the job and releases the fleet, a worker gives itself back: nobody else
+# would, and nodes cost money.
 
 root=${TRAINFABRIC_ROOT:-}
 readonly root
@@ -8,6 +9,9 @@ readonly node_environment=$root/etc/trainfabric/node.env
 # shellcheck disable=SC2034  # both scripts that source this use it
 readonly install=$root/opt/trainfabric
 readonly controller=trainfabric-controller.service
+readonly agent=trainfabric-agent.service
+# A metadata service that is slow reads as missing credentials: the AWS SDK waits one second, once
+export AWS_METADATA_SERVICE_TIMEOUT=5 AWS_METADATA_SERVICE_NUM_ATTEMPTS=5
 reason=
 
 say() {
@@ -45,11 +49,11 @@ read_variables() {
   done
 }
 
-# Groups of this environment, workers first
-group_names() {
+# Group of the workers of this environment; nothing if it has none
+worker_group() {
   aws ssm get-parameter --region "$TRAINFABRIC_REGION" --name "/trainfabric/$TRAINFABRIC_ENVIRONMENT/environment" \
     --query Parameter.Value --output text |
-    python3 -c 'import json, sys; v = json.load(sys.stdin); print(v["worker_group"] or "", v["coordinator_group"])'
+    python3 -c 'import json, sys; print(json.load(sys.stdin)["worker_group"] or "")'
 }
 
 # Members of a running job are protected, and would outlive a desired capacity of zero. The service takes 50 at a time.
@@ -60,56 +64,97 @@ unprotect() {
       --auto-scaling-group-name "$1" --no-protected-from-scale-in --instance-ids
 }
 
-release_group() {
-  local status=0
-  say "asking for no nodes of $1 any more"
-  unprotect "$1" || status=1
+release_workers() {
+  local group status=0
+  group=$(worker_group) || return 1
+  [[ -n $group ]] || return 0
+  unprotect "$group" || status=1
   aws autoscaling set-desired-capacity --region "$TRAINFABRIC_REGION" \
-    --auto-scaling-group-name "$1" --desired-capacity 0 --no-honor-cooldown || status=1
+    --auto-scaling-group-name "$group" --desired-capacity 0 --no-honor-cooldown || status=1
   return "$status"
 }
 
-release_fleet() {
-  local groups group status=0
-  groups=$(group_names) || return 1
-  for group in $groups; do
-    release_group "$group" || status=1
-  done
-  return "$status"
+# As cloud-init has it
+instance_id() {
+  cat "$root/var/lib/cloud/data/instance-id"
 }
 
-# Key of the record that ends the run that holds the environment
-outcome_key() {
-  aws s3 cp --region "$TRAINFABRIC_REGION" "s3://$TRAINFABRIC_CHECKPOINT_BUCKET/jobs/current.json" - |
-    python3 -c 'import json, sys; v = json.load(sys.stdin); print("jobs/%s/runs/%04d/outcome.json" % (v["job"], v["run"]))'
+# give_back RUN: this node, so that its group launches no other, unless it is another run that holds the environment now
+give_back() {
+  local run option=--should-decrement-desired-capacity id
+  id=$(instance_id) || return 1
+  run=$(run_prefix 2>/dev/null) && [[ $run != "$1" ]] && option=--no-should-decrement-desired-capacity
+  aws autoscaling terminate-instance-in-auto-scaling-group --region "$TRAINFABRIC_REGION" \
+    --instance-id "$id" "$option" >/dev/null
 }
 
-outcome() {
-  python3 -c 'import json, sys; print(json.dumps(dict(state="failed", detail=sys.argv[1], ended=sys.argv[2])))' \
-    "$1" "$(date -u +%Y-%m-%dT%H:%M:%SZ)"
+go() {
+  retry 5 10 give_back "$1" || say "this node could not be given back: terminate it" >&2
 }
 
-# abandon REASON: what the controller does to conclude, in its order: who sees the outcome may start the next run at once
+# Below which key the records lie of the run that holds the environment
+run_prefix() {
+  local spec
+  spec=$(aws s3 cp --region "$TRAINFABRIC_REGION" "s3://$TRAINFABRIC_CHECKPOINT_BUCKET/jobs/current.json" -) || return 1
+  python3 -c 'import json, sys; v = json.load(sys.stdin); print("jobs/%s/runs/%04d/" % (v["job"], v["run"]))' <<<"$spec"
+}
+
+# record KEY NAME VALUE…: a JSON object in the checkpoint bucket
+record() {
+  local key=$1
+  shift
+  python3 -c 'import json, sys; a = sys.argv[1:]; print(json.dumps(dict(zip(a[::2], a[1::2]))))' "$@" |
+    aws s3 cp --region "$TRAINFABRIC_REGION" - "s3://$TRAINFABRIC_CHECKPOINT_BUCKET/$key" >/dev/null
+}
+
+time_now() {
+  date -u +%Y-%m-%dT%H:%M:%SZ
+}
+
+# conclude RUN REASON: unless it has ended already
+conclude() {
+  local key=${1}outcome.json
+  aws s3 ls --region "$TRAINFABRIC_REGION" "s3://$TRAINFABRIC_CHECKPOINT_BUCKET/$key" >/dev/null && return 0
+  record "$key" state failed detail "$2" ended "$(time_now)"
+}
+
+# abandon REASON: workers first, because whoever sees the outcome may start the next run, whose workers must not go; this
+# node last, because that ends the script: nobody would be left to write the outcome.
 abandon() {
-  local why=$1 key address
-  key=$(outcome_key) || key=
-  retry 5 10 release_fleet || why+="; its nodes could not be released: scale the Auto Scaling groups to zero"
+  local why=$1 run
+  run=$(run_prefix) || run=
+  retry 5 10 release_workers || why+="; its workers could not be released: scale their Auto Scaling group to zero"
   say "$why" >&2
-  [[ -n $key ]] || return 0
-  address=s3://$TRAINFABRIC_CHECKPOINT_BUCKET/$key
-  aws s3 ls --region "$TRAINFABRIC_REGION" "$address" >/dev/null && return 0
-  outcome "$why" | aws s3 cp --region "$TRAINFABRIC_REGION" - "$address" >/dev/null ||
+  [[ -z $run ]] || retry 5 10 conclude "$run" "$why" ||
     say "the job could not be marked as failed; end it with trainfabric job stop --force" >&2
+  go "$run"
 }
 
-# leave STATUS: the last thing that happens, however boot ended; a controller that runs sees to its job itself
+# withdraw REASON: a worker that cannot become one says so to the job and goes; the controller asks for another
+withdraw() {
+  local run id
+  run=$(run_prefix) || run=
+  id=$(instance_id) || id=unknown
+  [[ -z $run ]] ||
+    record "${run}nodes/$id.json" instance_id "$id" role worker state failed detail "boot: $1" updated "$(time_now)" ||
+    say "the job could not be told" >&2
+  go "$run"
+}
+
+is_active() {
+  systemctl is-active --quiet "$1"
+}
+
+# leave STATUS: the last thing that happens, however boot ended; a service that runs already sees to its job itself
 leave() {
   trap - ERR EXIT
   (($1 != 0)) || exit 0
-  say "failed: ${reason:=exit status $1}" >&2
-  if [[ ${TRAINFABRIC_ROLE:-} == coordinator ]] && ! systemctl is-active --quiet "$controller"; then
-    abandon "boot of the coordinator $(uname -n) failed: $reason"
-  fi
+  local why=${reason:-exit status $1}
+  say "failed: $why" >&2
+  case ${TRAINFABRIC_ROLE:-} in
+    coordinator) is_active "$controller" || abandon "boot of the coordinator $(uname -n) failed: $why" ;;
+    worker) is_active "$agent" || withdraw "$why" ;;
+  esac
   exit "$1"
 }
 
