@@ -217,6 +217,17 @@ def test_an_environment_cannot_be_changed_after_it_was_read(environment_data: An
             "demo.yaml: account must be text, got 123456789012; put it in quotes",
             id="number for text",
         ),
+        pytest.param({"fleet.spares": 65}, "demo.yaml: fleet.spares must be at most 64, got 65", id="too many spares"),
+        pytest.param(
+            {"fault_tolerance.start_deadline_s": 86_401},
+            "demo.yaml: fault_tolerance.start_deadline_s must be at most 86400, got 86401",
+            id="a deadline of more than a day",
+        ),
+        pytest.param(
+            {"fault_tolerance.wait_for_replacement_s": 604_801},
+            "demo.yaml: fault_tolerance.wait_for_replacement_s must be at most 604800, got 604801",
+            id="a wait of more than a week",
+        ),
         pytest.param({"fleet.spares": -1}, "demo.yaml: fleet.spares must be at least 0, got -1", id="negative spares"),
         pytest.param(
             {"fleet.spares": 1, "fleet.nodes": 1},

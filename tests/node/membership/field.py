@@ -14,6 +14,7 @@ from trainfabric_node.membership.actions import Action, Conclude, Form, Replace,
 from trainfabric_node.membership.core import Core, Own
 from trainfabric_node.membership.protocol import Answer, Beat, EpochOrder, EpochRecord, NodeEpoch, Notice
 from trainfabric_node.membership.timing import FAST, Timing
+from trainfabric_node.membership.watch import Past
 from trainfabric_plan.contract import Event
 from trainfabric_plan.layout import Layout
 
@@ -80,12 +81,13 @@ class Field:
         self.nodes = {number: Simulated(number) for number in range(1, nodes + 1)}
         self.actions: list[Action] = []
         self.records: list[EpochRecord] = []
+        self.fleet_answers = True
         self.begin(**own)
 
-    def begin(self, order: EpochOrder | None = None, known: tuple[str, ...] = (), **own: Any) -> None:
+    def begin(self, order: EpochOrder | None = None, past: Past | None = None, **own: Any) -> None:
         """A controller, the first or a later one."""
         values = {"incarnation": "c-1", "instance_id": "i-1", "began": self.now, "deadline": self.now + DEADLINE_S}
-        self.core = Core(self.job, self.timing, Own(**{**values, **own}), order, known)
+        self.core = Core(self.job, self.timing, Own(**{**values, **own}), order, past)
         self._next_beat = self.now
 
     def node(self, number: int) -> Simulated:
@@ -116,6 +118,8 @@ class Field:
             self.actions.append(action)
             if isinstance(action, Form):
                 self._claim(action)
+            if isinstance(action, Replace) and self.fleet_answers:
+                self.core.given_back(action.instance_id)
 
     def say(self, node: Simulated) -> Answer:
         said = node.beat()

@@ -9,6 +9,7 @@ from tests.node.membership.said import notice
 from tests.node.membership.test_core_losses import second, training
 from trainfabric_node.membership.actions import Conclude
 from trainfabric_node.membership.timing import FAST
+from trainfabric_node.membership.watch import Past, told_nodes
 from trainfabric_plan.contract import Event
 
 
@@ -38,7 +39,7 @@ def test_a_spot_notice_lets_all_ranks_save_and_leave_and_the_node_go() -> None:
     assert took <= 3 * FAST.beat_s
     assert field.told(Event.SPOT_NOTICE, Event.DRAIN, Event.EPOCH_ENDED, Event.NODE_LOST) == [
         {"event": "spot_notice", "node": "i-3", "detail": "terminate at noon"},
-        {"event": "drain", "epoch": 1, "at": "now", "detail": "i-3: terminate at noon"},
+        {"event": "drain", "epoch": 1, "at": "now", "node": "i-3", "detail": "i-3: terminate at noon"},
         {"event": "epoch_ended", "epoch": 1, "state": "resume", "detail": "i-3: terminate at noon"},
         {"event": "node_lost", "node": "i-3", "detail": "it leaves: terminate at noon"},
     ]
@@ -152,6 +153,22 @@ def test_a_spare_takes_the_place_of_a_node_at_risk_at_the_next_checkpoint() -> N
     assert field.told(Event.DRAIN)[0]["detail"] == ("i-3: EC2 recommends to do without it, and another node is there")
     assert field.epochs[1:] == [["i-1", "i-2", "i-4", "i-5"]]
     assert field.replaced == []
+
+
+def test_what_an_earlier_controller_has_told_of_a_node_is_not_told_again() -> None:
+    field = training()
+    field.node(3).notice = notice("rebalance", "recommended at noon")
+    field.pass_s(1)
+    told = told_nodes(field.told())
+    assert told == {(Event.REBALANCE, "i-3")}
+
+    field.begin(order_of(field.records[0]), past=Past(up=frozenset(field.epochs[0]), told=told), incarnation="c-2")
+    field.pass_s(5)
+    field.node(3).notice = notice()
+    field.pass_s(0.5)
+
+    assert len(field.told(Event.REBALANCE)) == 1
+    assert len(field.told(Event.SPOT_NOTICE)) == 1
 
 
 def test_a_node_at_risk_is_told_of_once_even_when_the_notice_follows() -> None:

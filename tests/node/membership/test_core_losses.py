@@ -10,6 +10,7 @@ from tests.node.membership.field import Field, Simulated, order_of, small_plan
 from tests.node.samples import spec
 from trainfabric_node.membership.protocol import Stall
 from trainfabric_node.membership.timing import FAST, PRODUCTION, Timing
+from trainfabric_node.membership.watch import Past
 from trainfabric_plan.contract import Event
 from trainfabric_plan.policy import FaultTolerance
 
@@ -275,6 +276,83 @@ def test_a_node_that_comes_back_after_it_was_given_back_is_wanted_no_more() -> N
     assert field.epochs == [["i-1", "i-2", "i-3", "i-4"], ["i-1", "i-2"]]
 
 
+def test_a_lost_node_that_still_says_nothing_has_not_joined() -> None:
+    field = training()
+    field.node(3).is_silent = True
+    field.pass_s(6)
+    assert [said["node"] for said in field.told(Event.NODE_JOINED)] == ["i-1", "i-2", "i-3", "i-4"]
+
+    field.node(3).is_silent = False
+    field.pass_s(0.2)
+
+    assert [said["node"] for said in field.told(Event.NODE_JOINED)][4:] == ["i-3"]
+
+
+def test_a_controller_that_hears_nobody_but_its_own_node_gives_none_back() -> None:
+    field = training()
+    for number in (2, 3, 4):
+        field.node(number).is_silent = True
+    field.pass_s(300)
+    assert field.replaced == []
+
+    for number in (2, 3, 4):
+        field.node(number).is_silent = False
+    field.pass_s(0.5)
+    field.node(1).says("running", step=7)
+    field.until(lambda: field.told(Event.DRAIN))
+    field.node(1).says("resume", step=8)
+    field.until(lambda: len(field.epochs[-1]) == 4)
+
+    assert field.replaced == []
+
+
+def test_nodes_are_given_back_when_half_of_the_others_are_heard() -> None:
+    field = training(8)
+    for number in (2, 3, 4):
+        field.node(number).is_silent = True
+    field.pass_s(30)
+
+    assert sorted(name for name, _ in field.replaced) == ["i-2", "i-3", "i-4"]
+
+
+def test_nodes_that_are_gone_do_not_count_as_silent_for_ever() -> None:
+    field = training()
+    for number in (3, 4):
+        field.node(number).is_silent = True
+        field.pass_s(30)
+    assert [name for name, _ in field.replaced] == ["i-3", "i-4"]
+
+
+def test_a_node_that_is_heard_before_it_was_given_back_stays() -> None:
+    field = training()
+    field.fleet_answers = False
+    field.node(3).is_silent = True
+    field.pass_s(30)
+    assert [name for name, _ in field.replaced] == ["i-3"]
+    assert field.core.is_unwanted("i-3")
+
+    field.node(3).is_silent = False
+    field.pass_s(0.2)
+
+    assert not field.core.is_unwanted("i-3")
+    assert "i-3" in [node.beat.instance_id for node in field.core.roster.candidates(field.now)]
+
+
+def test_a_node_that_could_not_be_given_back_is_asked_for_again_when_it_stays_silent() -> None:
+    field = training()
+    field.fleet_answers = False
+    field.node(3).is_silent = True
+    field.pass_s(30)
+    field.core.spare("i-3", field.now)
+    assert not field.core.is_unwanted("i-3")
+    field.pass_s(FAST.give_up_s - 0.5)
+    assert len(field.replaced) == 1
+
+    field.pass_s(1)
+
+    assert [name for name, _ in field.replaced] == ["i-3", "i-3"]
+
+
 def test_what_is_silent_but_not_lost_is_waited_for_before_the_others_go_on() -> None:
     field = training()
     field.node(2).says("failed", detail="rank 2: killed")
@@ -308,7 +386,7 @@ def test_the_supervisor_of_the_coordinator_is_a_member_like_any_other() -> None:
 
 def test_a_later_controller_goes_on_with_the_epoch() -> None:
     field = training()
-    field.begin(order_of(field.records[0]), known=("i-1", "i-2", "i-3", "i-4"), incarnation="c-2")
+    field.begin(order_of(field.records[0]), past=Past(up=frozenset(field.epochs[0])), incarnation="c-2")
     told = len(field.actions)
     field.pass_s(120)
 

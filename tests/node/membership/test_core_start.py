@@ -8,7 +8,7 @@ from tests.node.membership.field import DEADLINE_S, Field, small_plan
 from tests.node.membership.said import beat
 from tests.node.samples import spec
 from trainfabric_node.jobs.records import GroupPins, JobPins
-from trainfabric_node.membership.actions import Conclude
+from trainfabric_node.membership.actions import Conclude, Replace
 from trainfabric_node.membership.protocol import Pins
 from trainfabric_plan.contract import Event, Role
 from trainfabric_plan.errors import Refused
@@ -131,19 +131,44 @@ def test_a_node_with_other_code_or_another_image_is_refused_and_given_back(pins:
     assert field.replaced == [("i-2", f"launched otherwise than the job: {detail}")]
 
 
-def test_nodes_that_come_up_wrong_again_and_again_are_not_replaced_without_an_end() -> None:
+def test_nodes_that_come_up_wrong_again_and_again_are_given_back_but_not_replaced_without_an_end() -> None:
     field = Field(1, job=spec(1, plan=small_plan(1), pins=PINS))
     field.nodes[1].changes = {"pins": Pins(asset_key="code-2.zip")}
     for number in range(2, 8):
         field.node(number).changes = {"pins": Pins(asset_key="code-2.zip")}
     field.pass_s(1)
 
-    assert [name for name, _ in field.replaced] == ["i-2", "i-3"]
+    asked = {action.instance_id: action.another for action in field.actions if isinstance(action, Replace)}
+    assert asked == {"i-2": True, "i-3": True, "i-4": False, "i-5": False, "i-6": False, "i-7": False}
+    assert field.core.is_refusing
     field.pass_s(DEADLINE_S)
     assert field.conclusion is not None
     assert field.conclusion.detail == (
         "only 0 of 1 nodes came up within 1800 s; refused: i-1, i-2, i-3, i-4, i-5, i-6, i-7; released"
     )
+
+
+def test_warm_workers_do_not_begin_without_the_controllers_own_node() -> None:
+    field = Field(4, job=spec(4, plan=small_plan(4)))
+    field.node(1).is_silent = True
+    field.node(5)
+    field.pass_s(119)
+    assert field.epochs == []
+
+    field.node(1).is_silent = False
+    field.pass_s(0.2)
+
+    assert field.epochs == [["i-1", "i-2", "i-3", "i-4"]]
+
+
+def test_workers_that_suffice_go_on_when_the_controllers_own_node_does_not_come() -> None:
+    field = Field(4, job=spec(4, plan=small_plan(4)))
+    field.node(1).is_silent = True
+    field.node(5)
+    took = field.until(lambda: field.records, within_s=130)
+
+    assert took == pytest.approx(120, abs=0.5)
+    assert field.epochs == [["i-2", "i-3", "i-4", "i-5"]]
 
 
 @pytest.mark.parametrize("pins", [RIGHT, Pins(), Pins(asset_key="code-1.zip")])

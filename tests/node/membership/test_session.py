@@ -18,7 +18,7 @@ from tests.node.samples import spec
 from trainfabric_node.jobs import JobLedger, JobSpec, NodeState
 from trainfabric_node.jobs.fleet import Member
 from trainfabric_node.jobs.records import StopRequest, now
-from trainfabric_node.membership import session
+from trainfabric_node.membership import ending, session
 from trainfabric_node.membership.controller import Controller
 from trainfabric_node.membership.session import Station
 from trainfabric_node.store import Store, open_store
@@ -56,9 +56,19 @@ class FakeFleet:
     def __init__(self) -> None:
         self.asked: list[Any] = []
         self.failures = 0
+        self.there: list[str] = []
 
     def members(self) -> list[Member]:
-        return []
+        return [
+            Member(
+                instance_id=name,
+                role=Role.WORKER,
+                life_cycle_state="InService",
+                launch_template_version=None,
+                protected=False,
+            )
+            for name in self.there
+        ]
 
     def protect(self, instance_ids: Iterable[str]) -> None:
         self._ask(("protect", *instance_ids))
@@ -67,10 +77,17 @@ class FakeFleet:
         self._ask(("replace", instance_id))
         return True
 
+    def give_back(self, instance_id: str) -> bool:
+        self._ask(("give_back", instance_id))
+        return True
+
+    def restore(self, nodes: int, spares: int = 0) -> None:
+        self._ask(("restore", nodes, spares))
+
     def release(self) -> None:
         self._ask(("release",))
 
-    def _ask(self, what: tuple[str, ...]) -> None:
+    def _ask(self, what: tuple[Any, ...]) -> None:
         if self.failures:
             self.failures -= 1
             raise Unreachable("autoscaling does not answer")
@@ -90,6 +107,7 @@ class House:
         self.weather = Weather(self.store)
         self.ledger = JobLedger(self.store)
         self.fleet = FakeFleet()
+        self.ahead_s = 0.0
         policy = FaultTolerance(heartbeats="fast", wait_for_replacement_s=0)
         recipe = spec().recipe.model_copy(update={"steps": 1_000_000})
         self.job: JobSpec = spec(2, plan=small_plan(2), policy=policy, recipe=recipe)
@@ -99,9 +117,11 @@ class House:
             control_port=0,
             rendezvous_port=29400,
             ledger=JobLedger(self.weather),
-            fleet=lambda: self.fleet,
+            fleet=lambda job: self.fleet,
+            deployed=lambda: self.fleet,
             metrics=Nowhere(),
             poll_s=0.1,
+            clock=lambda: time.monotonic() + self.ahead_s,
         )
         self.controller = Controller(self.station)
         self.thread = threading.Thread(target=self.controller.serve)
@@ -170,7 +190,7 @@ def test_an_epoch_that_cannot_be_claimed_is_claimed_when_the_bucket_answers_agai
 
 
 def test_a_fleet_that_does_not_answer_is_asked_again(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(session, "_ATTEMPT_S", 0.05)
+    monkeypatch.setattr(session, "_HANDS_S", 0.05)
     house.fleet.failures = 1
     house.nodes[1].notice = notice()
     until(lambda: ("replace", "i-2") in house.fleet.asked)
@@ -182,7 +202,7 @@ def test_a_fleet_that_does_not_answer_is_asked_again(house: House, monkeypatch: 
 def test_at_the_end_nodes_are_released_before_the_outcome_is_told_and_the_environment_free(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(session, "_ATTEMPT_S", 0.05)
+    monkeypatch.setattr(ending, "ATTEMPT_S", 0.05)
     found: list[tuple[bool, bool]] = []
     records = house.ledger.run("first", 1)
     release = house.fleet.release
@@ -200,7 +220,8 @@ def test_at_the_end_nodes_are_released_before_the_outcome_is_told_and_the_enviro
     outcome = records.outcome()
     assert outcome is not None
     assert (outcome.state, outcome.detail) == ("stopped", "asked by trainfabric job stop")
-    assert house.events()[-3:] == ["drain", "epoch_ended", "release"]
+    assert house.events()[-4:] == ["drain", "epoch_ended", "release", "release"]
+    assert records.events()[-1]["detail"] == "tried again until it succeeds: autoscaling does not answer"
     assert [node.state for node in records.nodes()] == 2 * [NodeState.STOPPED]
 
 

@@ -1,11 +1,11 @@
 from __future__ import annotations
 
-from tests.node.membership.field import Field
+from tests.node.membership.field import Field, order_of
 from tests.node.membership.said import notice
 from tests.node.membership.test_core_losses import second, training
 from trainfabric_node.jobs import NodeState
 from trainfabric_node.membership.statuses import statuses
-from trainfabric_plan.contract import Event
+from trainfabric_plan.contract import Event, Role
 
 
 def seen(field: Field) -> dict[str, tuple[NodeState, str]]:
@@ -56,6 +56,21 @@ def test_a_silent_node_is_lost_when_its_silence_is_believed() -> None:
 
     assert before == (NodeState.RUNNING, "epoch 1")
     assert seen(field)["i-3"] == (NodeState.LOST, "not heard any more")
+
+
+def test_nodes_that_a_later_controller_does_not_hear_are_lost() -> None:
+    field = training()
+    earlier = statuses(field.core, field.now)
+    field.node(1).is_silent = True
+    field.begin(order_of(field.records[0]), incarnation="c-2", instance_id="i-5")
+    field.pass_s(1)
+    assert [one.instance_id for one in statuses(field.core, field.now, earlier)] == ["i-2", "i-3", "i-4"]
+
+    field.pass_s(1)
+
+    lost = statuses(field.core, field.now, earlier)[-1]
+    assert (lost.instance_id, lost.role, lost.state) == ("i-1", Role.COORDINATOR, NodeState.LOST)
+    assert lost.detail == "not heard any more"
 
 
 def test_nodes_that_wait_for_another_are_warm() -> None:

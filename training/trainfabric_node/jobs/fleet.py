@@ -17,6 +17,11 @@ from trainfabric_plan.deployed import DeployedEnvironment
 from trainfabric_plan.errors import NotFound, TrainfabricError, Unreachable, mistake
 
 IN_SERVICE = "InService"
+_NOT_FOUND = "not found"
+_AT_LEAST = "min size"
+"""AWS refuses to ask for fewer nodes than that, as after a release: "Terminating instance without replacement will
+violate group's min size constraint"."""
+
 _MOST_PROTECTED = 50
 """Instances in one request (Amazon EC2 Auto Scaling API reference, SetInstanceProtection)."""
 
@@ -108,13 +113,17 @@ class Fleet:
             rule = "1 for a fleet without workers"
             raise mistake(self._where, "nodes", rule, nodes + spares, "deploy the environment with more nodes")
         try:
-            self._resize(self._groups[Role.COORDINATOR], 1)
-            if workers is not None:
-                self._resize(workers, nodes - 1 + spares)
+            self.restore(nodes, spares)
         except TrainfabricError:
             with contextlib.suppress(TrainfabricError):
                 self.release()
             raise
+
+    def restore(self, nodes: int, spares: int = 0) -> None:
+        """Asks for as many nodes as a running job was started with; after an error, those that are there stay."""
+        self._resize(self._groups[Role.COORDINATOR], 1)
+        if Role.WORKER in self._groups:
+            self._resize(self._groups[Role.WORKER], nodes - 1 + spares)
 
     def members(self) -> list[Member]:
         """The nodes that the groups have now, coordinator first; those on their way in and out as well."""
@@ -133,40 +142,55 @@ class Fleet:
         """Terminates a member by its id, and asks for one node less; `False` if it is gone already."""
         return self._terminate(instance_id, decrement=True)
 
-    def release(self) -> None:
-        """Asks for no node any more in either group, workers first; raises what it met when both are tried."""
-        errors = [error for role in (Role.WORKER, Role.COORDINATOR) if (error := self._released(role))]
+    def release(self, but: str | None = None) -> None:
+        """Asks for no node any more in either group, workers first; raises what it met when both are tried.
+
+        Args:
+            but: A member that stays, until it gives itself back: who releases the others may have more to do.
+        """
+        errors = [error for role in (Role.WORKER, Role.COORDINATOR) if (error := self._released(role, but))]
         if errors:
             raise errors[0]
 
-    def _released(self, role: Role) -> TrainfabricError | None:
+    def is_empty(self) -> bool:
+        """Whether there is no node, none is going, and none is asked for; also where the groups are gone."""
+        found = [self._group(group) for group in self._groups.values()]
+        return not any(group["Instances"] or group["DesiredCapacity"] for group in found if group)
+
+    def _released(self, role: Role, but: str | None) -> TrainfabricError | None:
         group = self._groups.get(role)
         if group is None:
             return None
         try:
-            self._unprotect(role)
-            self._resize(group, 0)
+            stays = [one for one in self._of(role) if one.instance_id == but and not one.leaving]
+            self._set_protection(stays, True)
+            self._unprotect(role, but)
+            self._resize(group, len(stays))
             for kept in self._of(role):
-                if kept.protected and not kept.leaving:  # protected by somebody between the two requests
-                    self.give_back(kept.instance_id)
+                if kept.protected and kept.instance_id != but:  # by somebody between the requests
+                    self._terminate(kept.instance_id, decrement=False)
         except TrainfabricError as error:
             return error
         return None
 
-    def _unprotect(self, role: Role) -> None:
+    def _unprotect(self, role: Role, but: str | None) -> None:
         """As far as possible: a node that cannot be unprotected is terminated by its id."""
         with contextlib.suppress(Unreachable):
-            self._set_protection([one for one in self._of(role) if one.protected], False)
+            self._set_protection([one for one in self._of(role) if one.protected and one.instance_id != but], False)
 
     def _of(self, role: Role) -> list[Member]:
         group = self._groups.get(role)
         if group is None:
             return []
+        found = self._group(group)
+        if found is None:
+            raise self._missing(group)
+        return [_member(instance, role) for instance in found["Instances"]]
+
+    def _group(self, group: str) -> dict[str, Any] | None:
         with self._asking():
             found = self._client.describe_auto_scaling_groups(AutoScalingGroupNames=[group])["AutoScalingGroups"]
-        if not found:
-            raise self._missing(group)
-        return [_member(instance, role) for instance in found[0]["Instances"]]
+        return found[0] if found else None
 
     def _set_protection(self, members: Iterable[Member], protected: bool) -> None:
         by_role: dict[Role, list[str]] = {}
@@ -191,9 +215,11 @@ class Fleet:
                     InstanceId=instance_id, ShouldDecrementDesiredCapacity=decrement
                 )
             except ClientError as error:
-                if error_code(error) != "ValidationError" or "not found" not in str(error):
+                if error_code(error) == "ValidationError" and _NOT_FOUND in str(error):
+                    return False  # it went between the two requests
+                if not (decrement and _AT_LEAST in str(error)):
                     raise
-                return False  # it went between the two requests
+                return self._terminate(instance_id, decrement=False)  # no node is asked for already
         return True
 
     def _resize(self, group: str, nodes: int) -> None:
@@ -204,7 +230,7 @@ class Fleet:
                     AutoScalingGroupName=group, DesiredCapacity=nodes, HonorCooldown=False
                 )
             except ClientError as error:
-                if error_code(error) != "ValidationError" or "not found" not in str(error):
+                if error_code(error) != "ValidationError" or _NOT_FOUND not in str(error):
                     raise
                 raise self._missing(group) from None
 

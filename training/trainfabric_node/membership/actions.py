@@ -40,10 +40,17 @@ class Form:
 
 @dataclass(frozen=True, kw_only=True)
 class Replace:
-    """A node to be given back, so that the fleet launches another."""
+    """A node to be given back.
+
+    Attributes:
+        instance_id: Of the node.
+        detail: Why, in words.
+        another: Whether the fleet is to launch another; else it is one node smaller.
+    """
 
     instance_id: str
     detail: str
+    another: bool = True
 
 
 @dataclass(frozen=True, kw_only=True)

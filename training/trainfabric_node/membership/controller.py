@@ -11,6 +11,7 @@ from trainfabric_node.jobs.fleet import Fleet, read_deployed
 from trainfabric_node.jobs.ledger import JobLedger
 from trainfabric_node.jobs.records import JobSpec, Outcome
 from trainfabric_node.membership.client import answers
+from trainfabric_node.membership.idle import Idle
 from trainfabric_node.membership.metrics import CloudWatch
 from trainfabric_node.membership.protocol import Answer, Beat
 from trainfabric_node.membership.server import ControlServer
@@ -67,8 +68,10 @@ class Controller:
         with ControlServer(station.address, station.control_port, self._respond) as server:
             _LOG.info("controller %s on %s: waiting for a job", station.incarnation, station.instance_id)
             done: set[str] = set()
+            idle = Idle(station.ledger, station.deployed, station.fleet, station.clock)
             while not self._leaving.is_set():
                 spec = attempt(station.ledger.current)
+                idle.look(spec)
                 if spec is not None and spec.nonce not in done and self._serve_run(spec, server.port):
                     done.add(spec.nonce)
                 self._leaving.wait(station.poll_s)
@@ -126,6 +129,7 @@ def _station(settings: NodeSettings) -> Station:
         control_port=settings.control_port,
         rendezvous_port=settings.rendezvous_port,
         ledger=JobLedger(open_store(f"s3://{settings.checkpoint_bucket}/")),
-        fleet=lambda: Fleet.of(read_deployed(settings.environment, settings.region)),
+        fleet=lambda spec: Fleet.of_job(spec, settings.region),
+        deployed=lambda: Fleet.of(read_deployed(settings.environment, settings.region)),
         metrics=CloudWatch(settings.environment, settings.region),
     )

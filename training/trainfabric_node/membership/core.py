@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from typing import Literal
 
 from trainfabric_node.jobs.records import JobSpec, StopRequest
-from trainfabric_node.membership.actions import Action, Conclude, Form, Replace, Say
+from trainfabric_node.membership.actions import Action, Conclude, Form, Say
 from trainfabric_node.membership.course import Course, End, stalls
 from trainfabric_node.membership.protocol import Answer, Beat, Drain, EpochOrder
 from trainfabric_node.membership.roster import Node, Roster, members
 from trainfabric_node.membership.timing import Timing
+from trainfabric_node.membership.watch import REFUSALS, Past, Watch
 from trainfabric_plan.contract import Event
 from trainfabric_plan.errors import Refused
 from trainfabric_plan.planning import Plan
@@ -27,8 +28,8 @@ FRUITLESS = 3
 FRUITLESS_LOSSES = 10
 """As many if lost nodes are among the reasons, which may be nobody's fault."""
 
-_REFUSALS = 3
-"""Nodes with other pins that are given back; more would be launched and given back without an end."""
+_OWN_S = 120.0
+"""That the first epoch waits for the controller's own node, on demand and rank 0, once there are enough others."""
 
 _LATE = 0.5
 """Share of the silence that counts as death: a controller that stood still itself for longer knows nothing of it."""
@@ -59,30 +60,29 @@ class Core:
         timing: That of its policy.
         own: The controller.
         order: The newest epoch of the run, if it has had one.
-        known: Ids of nodes that were up already when an earlier controller told of them.
+        past: What earlier controllers of the run have told.
     """
 
     def __init__(
-        self, spec: JobSpec, timing: Timing, own: Own, order: EpochOrder | None = None, known: Sequence[str] = ()
+        self, spec: JobSpec, timing: Timing, own: Own, order: EpochOrder | None = None, past: Past | None = None
     ) -> None:
         self._spec = spec
         self._timing = timing
         self._own = own
-        self._known = set(known)
         self._roster = Roster(timing, spec.pins, own.began)
+        self._watch = Watch(self._roster, timing, own.instance_id, past or Past())
         self._course = Course(order=order) if order else None
         self._silent_until = own.began + max(3 * timing.beat_s, timing.settle_s) + 2 * timing.ask_s if order else 0.0
         self._last_tick = own.began
         self._forming = False
         self._stop: StopRequest | None = None
         self._concluded: Conclude | None = None
-        self._lost_at: float | None = None
+        self._enough_since: float | None = None
         self._waiting: tuple[float | None, int] | None = None
         self._best_step = 0
         self._commits = 0
         self._fruitless: list[bool] = []
         self._suspect = ""
-        self._refused: set[str] = set()
         self._told_stalls: set[tuple[int, str, int]] = set()
         self._plans: dict[int, Plan | None] = {}
 
@@ -134,7 +134,33 @@ class Core:
         """The epoch that was to be formed could not be claimed now; the next tick decides anew."""
         self._forming = False
 
+    def given_back(self, instance_id: str) -> None:
+        """A node is gone from the fleet; whatever it says from now on, it is taken in no more."""
+        if node := self._roster.get(instance_id):
+            node.replaced, node.given_up = True, False
+
+    def give_up(self, instance_id: str) -> None:
+        """A node is to be given back that does not come up."""
+        self.given_back(instance_id)
+
+    def spare(self, instance_id: str, now: float) -> None:
+        """A node could not be given back now; one that is only silent may be heard meanwhile, and is judged anew."""
+        node = self._roster.get(instance_id)
+        if node and node.given_up:
+            node.given_up = node.replaced = False
+            node.spared = now
+
     # --- what is known
+
+    def is_unwanted(self, instance_id: str) -> bool:
+        """Whether a node that was to be given back still is: it has not been heard again."""
+        node = self._roster.get(instance_id)
+        return node is None or node.replaced
+
+    @property
+    def is_refusing(self) -> bool:
+        """Whether so many nodes came up wrong that more would be wrong as well."""
+        return len(self._watch.refused) > REFUSALS
 
     @property
     def course(self) -> Course | None:
@@ -169,69 +195,10 @@ class Core:
         self._last_tick = now
         if self._concluded or self._forming:
             return []
-        actions = [*self._watch_nodes(now), *self._watch_epoch(now)]
+        actions = [*self._watch.look(self._course, now), *self._watch_epoch(now)]
         if not self._concluded and (self._course is None or self._course.end):
             actions += self._decide(now)
         return actions
-
-    def _watch_nodes(self, now: float) -> Iterator[Action]:
-        for node in list(self._roster):
-            yield from self._welcome(node)
-            yield from self._take_notice(node)
-            yield from self._miss(node, now)
-            yield from self._let_go(node, now)
-
-    def _welcome(self, node: Node) -> Iterator[Action]:
-        beat, why = node.beat, self._roster.refusal(node)
-        if why and beat.instance_id not in self._refused:
-            self._refused.add(beat.instance_id)
-            yield Say(event=Event.NODE_REFUSED, fields={"node": beat.instance_id, "detail": why})
-            if len(self._refused) <= _REFUSALS and beat.instance_id != self._own.instance_id:
-                yield self._replace(node, f"launched otherwise than the job: {why}")
-        if node.joined or not self._roster.is_right(node):
-            return
-        node.joined = True
-        if beat.instance_id in self._known:
-            self._known.discard(beat.instance_id)
-            return
-        fields = {"node": beat.instance_id, "address": beat.address, "role": beat.role.value}
-        again = {"detail": "its supervisor started anew"} if node.former else {}
-        yield Say(event=Event.NODE_JOINED, fields={**fields, **again})
-
-    def _take_notice(self, node: Node) -> Iterator[Action]:
-        notice = node.beat.notice
-        if notice is None or notice.kind in node.noticed:
-            return
-        node.noticed.add(notice.kind)
-        event = {"spot": Event.SPOT_NOTICE, "rebalance": Event.REBALANCE}.get(notice.kind)
-        if event:
-            yield Say(event=event, fields={"node": node.beat.instance_id, "detail": notice.detail})
-
-    def _miss(self, node: Node, now: float) -> Iterator[Action]:
-        name = node.beat.instance_id
-        if node.replaced:
-            return
-        if not node.lost and self._roster.is_dead(name, now):
-            node.lost, node.joined, self._lost_at = True, False, now
-            detail = f"not heard for {self._timing.dead_s:g} s"
-            yield Say(event=Event.NODE_LOST, fields={"node": name, "detail": detail})
-        if node.lost and self._roster.silence_s(name, now) > self._timing.give_up_s:
-            yield self._replace(node, f"not heard for {self._timing.give_up_s:g} s")
-
-    def _let_go(self, node: Node, now: float) -> Iterator[Action]:
-        """A node that leaves is given back when its epoch, if it is in one, has ended."""
-        notice, name = node.beat.notice, node.beat.instance_id
-        course = self._course
-        in_epoch = course is not None and course.end is None and course.member(name) is not None
-        if notice is None or not node.is_leaving or node.replaced or in_epoch:
-            return
-        self._lost_at = now
-        yield Say(event=Event.NODE_LOST, fields={"node": name, "detail": f"it leaves: {notice.detail}"})
-        yield self._replace(node, notice.detail)
-
-    def _replace(self, node: Node, detail: str) -> Replace:
-        node.replaced = True
-        return Replace(instance_id=node.beat.instance_id, detail=detail)
 
     # --- the current epoch
 
@@ -262,30 +229,30 @@ class Core:
         wanted = self._wanted_drain(course, now)
         if wanted is None or (course.drain and (course.drain.at == "now" or wanted[0] == "checkpoint")):
             return
-        at, detail = wanted
+        at, detail, node = wanted
         course.ask(Drain(epoch=course.record.number, at=at, detail=detail), now)
-        fields = {"epoch": course.record.number, "at": at, "detail": detail}
+        fields = {"epoch": course.record.number, "at": at, **({"node": node} if node else {}), "detail": detail}
         yield Say(event=Event.DRAIN, fields=fields)
 
-    def _wanted_drain(self, course: Course, now: float) -> tuple[Literal["now", "checkpoint"], str] | None:
-        """Whether the ranks should leave, when, and why."""
+    def _wanted_drain(self, course: Course, now: float) -> tuple[Literal["now", "checkpoint"], str, str] | None:
+        """Whether the ranks should leave, when, and why; and because of which node, if it is for one."""
         if self._stop:
-            return "now", _asked(self._stop)
+            return "now", _asked(self._stop), ""
         inside = [node for node in self._roster if course.member(node.beat.instance_id)]
         for node in inside:
             if node.is_leaving and node.beat.notice:
-                return "now", f"{node.beat.instance_id}: {node.beat.notice.detail}"
+                return "now", f"{node.beat.instance_id}: {node.beat.notice.detail}", node.beat.instance_id
         if not all((said := node.of_epoch(course.record)) and said.state == "running" for node in inside):
             return None
         candidates = self._roster.candidates(now)
         larger = self._plan(len(candidates))
         if larger and larger.ranks > course.record.plan.ranks:
-            return "checkpoint", f"{len(candidates)} nodes are there, enough for {larger.layout} in place of " + str(
-                course.record.plan.layout
-            )
+            there = f"{len(candidates)} nodes are there, enough for {larger.layout}"
+            return "checkpoint", f"{there} in place of {course.record.plan.layout}", ""
         at_risk = [node.beat.instance_id for node in inside if node.is_at_risk]
         if at_risk and sum(not node.is_at_risk for node in candidates) >= len(course.record.nodes):
-            return "checkpoint", f"{', '.join(at_risk)}: EC2 recommends to do without it, and another node is there"
+            detail = f"{', '.join(at_risk)}: EC2 recommends to do without it, and another node is there"
+            return "checkpoint", detail, at_risk[0]
         return None
 
     def _after(self, course: Course, end: End, now: float) -> Iterator[Action]:
@@ -306,7 +273,7 @@ class Core:
         else:
             yield from self._suspect_node(end, now)
             for node in list(self._roster):
-                yield from self._let_go(node, now)
+                yield from self._watch.let_go(node, course, now)
 
     def _suspect_node(self, end: End, now: float) -> Iterator[Action]:
         """A node on which two failures in a row began, and on no other, is given back; not the controller's own."""
@@ -317,8 +284,8 @@ class Core:
         node, again = self._roster.get(name), self._suspect == name
         self._suspect = name
         if again and node and not node.replaced and name != self._own.instance_id:
-            self._lost_at = now
-            yield self._replace(node, "two failures in a row began on it")
+            self._watch.lost_at = now
+            yield self._watch.replace(node, "two failures in a row began on it")
 
     def _conclude(self, conclusion: Conclude) -> Conclude:
         self._concluded = conclusion
@@ -335,18 +302,27 @@ class Core:
             return
         candidates = self._roster.candidates(now, self._course.record if self._course else None)
         if len(candidates) >= self._spec.plan.nodes:
-            yield self._form(candidates, self._spec.plan)
+            if self._course or self._may_begin(candidates, now):
+                yield self._form(candidates, self._spec.plan)
         elif self._course is None:
             yield from self._gather(candidates, now)
         elif not self._roster.undecided(now):
             yield from self._make_do(candidates, now)
 
+    def _may_begin(self, candidates: Sequence[Node], now: float) -> bool:
+        """Whether the controller's own node is among those that are there, or was waited for long enough."""
+        if self._enough_since is None:
+            self._enough_since = now
+        own = self._own.instance_id
+        return any(node.beat.instance_id == own for node in candidates) or now - self._enough_since >= _OWN_S
+
     def _gather(self, candidates: Sequence[Node], now: float) -> Iterator[Action]:
         """Nothing trains before all nodes are there; a part of a fleet is not kept for longer than the deadline."""
+        self._enough_since = None
         if now < self._own.deadline:
             return
         wanted, within = self._spec.plan.nodes, self._spec.policy.start_deadline_s
-        refused = f"; refused: {', '.join(sorted(self._refused))}" if self._refused else ""
+        refused = f"; refused: {', '.join(sorted(self._watch.refused))}" if self._watch.refused else ""
         detail = f"only {len(candidates)} of {wanted} nodes came up within {within} s{refused}; released"
         yield self._conclude(Conclude(state="failed", detail=detail))
 
@@ -374,10 +350,10 @@ class Core:
         """Since when nodes are missing."""
         course = self._course
         if course and len(candidates) < len(course.record.nodes):
-            self._lost_at = max(course.settled, self._lost_at or 0.0)
-        if self._lost_at is None:
-            self._lost_at = now
-        return self._lost_at
+            self._watch.lost_at = max(course.settled, self._watch.lost_at or 0.0)
+        if self._watch.lost_at is None:
+            self._watch.lost_at = now
+        return self._watch.lost_at
 
     def _form(self, candidates: Sequence[Node], plan: Plan) -> Form:
         before = self._course.record if self._course else None

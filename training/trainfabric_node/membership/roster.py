@@ -24,7 +24,10 @@ class Node:
         heard: When.
         joined: Whether it has been up, warm and right since it was last lost.
         lost: Whether it is counted out for its silence.
-        replaced: Whether the fleet was asked for another; it is taken in no more.
+        replaced: Whether it is given back, or to be; it is taken in no more.
+        given_up: Whether that is for its silence alone, and not carried out yet: heard again, it stays.
+        spared: When giving it back for its silence was last put off; from then on its silence counts anew.
+        was_ready: Whether it has ever been warm.
         noticed: Kinds of notices that were told.
         former: Incarnations of its supervisor that are gone.
     """
@@ -34,6 +37,9 @@ class Node:
     joined: bool = False
     lost: bool = False
     replaced: bool = False
+    given_up: bool = False
+    spared: float = float("-inf")
+    was_ready: bool = False
     noticed: set[str] = field(default_factory=set)
     former: set[str] = field(default_factory=set)
 
@@ -79,7 +85,7 @@ class Roster:
         """Takes a beat in, unless a later one is known; whether there is news in it besides that the node lives."""
         node = self._nodes.get(beat.instance_id)
         if node is None:
-            self._nodes[beat.instance_id] = Node(beat=beat, heard=now)
+            self._nodes[beat.instance_id] = Node(beat=beat, heard=now, was_ready=beat.ready)
             return True
         if beat.incarnation in node.former:
             return False
@@ -90,6 +96,9 @@ class Roster:
             return False
         news = node.lost or beat.model_copy(update={"sequence": node.beat.sequence}) != node.beat
         node.beat, node.heard, node.lost = beat, now, False
+        node.was_ready = node.was_ready or beat.ready
+        if node.given_up:
+            node.given_up = node.replaced = False
         return news
 
     def silence_s(self, instance_id: str, now: float) -> float:
@@ -109,6 +118,21 @@ class Roster:
     def is_dead(self, instance_id: str, now: float) -> bool:
         """Whether its silence is believed to be its end."""
         return self.silence_s(instance_id, now) > self._timing.dead_s
+
+    def hears_others(self, instance_id: str, own_id: str, now: float) -> bool:
+        """Whether at least half of the other nodes that lived when a node was last heard are heard still.
+
+        If not, it is the controller's own network that is down, and the node may be well. The controller's own node is
+        heard without a network and does not count; nor do nodes that are gone.
+        """
+        node = self._nodes[instance_id]
+        others = [other for other in self if other.beat.instance_id not in (instance_id, own_id)]
+        lived = [
+            other.beat.instance_id
+            for other in others
+            if other.heard >= node.heard - self._timing.dead_s and (other.given_up or not other.replaced)
+        ]
+        return 2 * sum(not self.is_dead(name, now) for name in lived) >= len(lived)
 
     def refusal(self, node: Node) -> str:
         """In which pin a node differs from the job; empty if it may be taken in."""

@@ -14,15 +14,17 @@ from trainfabric_node.checkpoint import new_nonce
 from trainfabric_node.jobs.ledger import JobLedger
 from trainfabric_node.jobs.records import ControllerAddress, JobSpec, NodeState, NodeStatus, Outcome, now
 from trainfabric_node.membership.actions import Action, Conclude, Form, Replace, Say
+from trainfabric_node.membership.census import Census
 from trainfabric_node.membership.clerk import Asked, Clerk
 from trainfabric_node.membership.core import Core, Own
+from trainfabric_node.membership.ending import Ending
 from trainfabric_node.membership.epochs import Epochs
 from trainfabric_node.membership.hands import FleetLike, Hands
 from trainfabric_node.membership.metrics import MetricSink, StepMetrics
 from trainfabric_node.membership.protocol import Answer, Beat, EpochOrder
 from trainfabric_node.membership.statuses import statuses
 from trainfabric_node.membership.timing import PROFILES, Profile, Timing
-from trainfabric_node.membership.unheard import Unheard
+from trainfabric_node.membership.watch import Past, told_nodes
 from trainfabric_node.membership.worker import Worker
 from trainfabric_plan.contract import Event
 from trainfabric_plan.errors import Refused, TrainfabricError, Unreachable
@@ -30,11 +32,11 @@ from trainfabric_plan.errors import Refused, TrainfabricError, Unreachable
 _LOG = logging.getLogger(__name__)
 _METRICS_S = 10.0
 _MEMBERS_S = 30.0
+_UP = (NodeState.RUNNING, NodeState.SPARE)
 _FAREWELL_S = 20.0
 """For the nodes of a run that has failed to upload what they have written, before they are released."""
 
-_ATTEMPTS = 60
-_ATTEMPT_S = 5.0
+_HANDS_S = 5.0
 _THREADS_S = 5.0
 
 
@@ -48,11 +50,13 @@ class Station:
         control_port: Where it listens; 0 for any free port.
         rendezvous_port: Of the rendezvous store beside it.
         ledger: The records of the environment's jobs.
-        fleet: Opens the environment's fleet.
+        fleet: Opens the fleet of a job.
+        deployed: Opens the environment's fleet as it is deployed.
         metrics: Where training metrics go.
         timings: How often things happen, and how long silence is borne.
         incarnation: Of this process.
         poll_s: Between two looks for a job.
+        clock: Seconds, monotonic.
     """
 
     instance_id: str
@@ -60,11 +64,13 @@ class Station:
     control_port: int
     rendezvous_port: int
     ledger: JobLedger
-    fleet: Callable[[], FleetLike]
+    fleet: Callable[[JobSpec], FleetLike]
+    deployed: Callable[[], FleetLike]
     metrics: MetricSink
     timings: dict[Profile, Timing] = field(default_factory=lambda: dict(PROFILES))
     incarnation: str = field(default_factory=new_nonce)
     poll_s: float = 1.0
+    clock: Callable[[], float] = time.monotonic
 
     def as_announced(self, port: int) -> ControllerAddress:
         """Where this controller listens."""
@@ -76,6 +82,36 @@ class Station:
             instance_id=self.instance_id,
             announced=now(),
         )
+
+
+class _Judge:
+    """Asks the core about nodes that are to be given back, and tells what became of them."""
+
+    def __init__(
+        self,
+        core: Core,
+        lock: threading.Lock,
+        clock: Callable[[], float],
+        say: Callable[[Event, dict[str, Any]], None],
+    ) -> None:
+        self._core = core
+        self._lock = lock
+        self._clock = clock
+        self._say = say
+
+    def is_unwanted(self, instance_id: str) -> bool:
+        with self._lock:
+            return self._core.is_unwanted(instance_id)
+
+    def is_gone(self, request: Replace, *, by_us: bool) -> None:
+        with self._lock:
+            self._core.given_back(request.instance_id)
+        if by_us and request.another:
+            self._say(Event.NODE_REPLACED, {"node": request.instance_id, "detail": request.detail})
+
+    def is_kept(self, request: Replace) -> None:
+        with self._lock:
+            self._core.spare(request.instance_id, self._clock())
 
 
 class Session:
@@ -100,21 +136,23 @@ class Session:
         self._lock = threading.Lock()
         self._woken = threading.Event()
         self._stale = ""
-        self._is_released = False
+        self._leaving: Callable[[], bool] = lambda: False
         self._committed_step: int | None = None
         order = self._epochs.adopt()
+        self._earlier = self._records.nodes()
         self._core = self._make_core(order)
         self._clerk = Clerk(
             station.ledger, spec, station.incarnation, self._statuses, self._hear_bucket, self._timing.ask_s
         )
-        self._hands = Hands(station.fleet, self._tell_replaced)
+        judge = _Judge(self._core, self._lock, station.clock, self._say)
+        self._hands = Hands(lambda: station.fleet(spec), judge)
         self._metrics = StepMetrics(
             self._records, self._epoch, lambda: self._committed_step, station.metrics, _METRICS_S
         )
         self._clerks = Worker("clerk", self._clerk.work, self._timing.ask_s, self._woken.set)
-        self._handwork = Worker("hands", self._hands.work, _ATTEMPT_S, self._woken.set)
-        self._unheard = Unheard(spec.policy.start_deadline_s)
-        self._census = Worker("census", self._count, _MEMBERS_S, self._woken.set)
+        self._handwork = Worker("hands", self._hands.work, _HANDS_S, self._woken.set)
+        census = Census(spec, station.instance_id, self._core, self._lock, self._hands, station.clock)
+        self._census = Worker("census", census.count, _MEMBERS_S, self._woken.set)
         self._telemetry = Worker("metrics", self._metrics.publish_when_due, 1.0, self._woken.set)
         goes_on = f"goes on with epoch {order.record.number}" if order else "waits for the nodes"
         self._say(Event.CONTROLLER, {"node": station.instance_id, "detail": goes_on})
@@ -124,7 +162,7 @@ class Session:
     def respond(self, beat: Beat) -> Answer:
         """What is wanted of the node that says this; raises `Refused` if it is not of the run."""
         with self._lock:
-            has_news = self._core.hear(beat, time.monotonic())
+            has_news = self._core.hear(beat, self._station.clock())
             answer = self._core.answer(beat)
         if has_news:
             self._woken.set()
@@ -136,11 +174,12 @@ class Session:
         Raises:
             Refused: If another controller goes on with the run.
         """
+        self._leaving = leaving
         workers = (self._clerks, self._handwork, self._census, self._telemetry)
         for worker in workers:
             worker.start()
         try:
-            while not leaving() and not self._is_released and self._core.concluded is None:
+            while not leaving() and self._core.concluded is None:
                 self._look()
                 for worker in workers:
                     worker.check()
@@ -158,7 +197,7 @@ class Session:
         if self._stale:
             raise Refused(self._stale)
         with self._lock:
-            actions = self._core.tick(time.monotonic())
+            actions = self._core.tick(self._station.clock())
         for action in actions:
             self._do(action)
 
@@ -167,7 +206,7 @@ class Session:
             case Say():
                 self._say(action.event, self._with_times(action.fields))
             case Replace():
-                self._hands.replace(action.instance_id, action.detail)
+                self._hands.replace(action)
                 self._handwork.hurry()
             case Form():
                 self._form(action)
@@ -215,11 +254,21 @@ class Session:
             worker.stop(_THREADS_S)
         attempt(self._metrics.publish)
         outcome = Outcome(state=conclusion.state, step=self._newest_step(), detail=conclusion.detail, ended=now())
-        persist(self._hands.release)
-        persist(lambda: self._records.conclude(outcome.model_copy(update={"ended": now()})))
-        persist(lambda: self._station.ledger.release(self._spec))
-        self._is_released = True
-        _LOG.info("job %s, run %d: %s %s", self._spec.job, self._spec.run, outcome.state, outcome.detail)
+        ending = Ending(self._station.ledger, self._spec, self._hands.release, self._complain, self._pause)
+        if ending.bring_about(outcome):
+            _LOG.info("job %s, run %d: %s %s", self._spec.job, self._spec.run, outcome.state, outcome.detail)
+
+    def _complain(self, error: TrainfabricError) -> None:
+        """The nodes are still there, and billed: that is told at once, as it may take long."""
+        self._say(Event.RELEASE, {"detail": f"tried again until it succeeds: {error}"})
+        attempt(self._clerk.publish)
+
+    def _pause(self, seconds: float) -> bool:
+        until = time.monotonic() + seconds
+        while not self._leaving() and (left := until - time.monotonic()) > 0:
+            self._woken.wait(left)
+            self._woken.clear()
+        return not self._leaving()
 
     def _await_farewell(self) -> None:
         """Ranks that left in order are uploaded; others are killed now, and their last words on the way."""
@@ -228,7 +277,7 @@ class Session:
             return
         while time.monotonic() < until:
             with self._lock:
-                if self._core.quiet(time.monotonic()):
+                if self._core.quiet(self._station.clock()):
                     return
             time.sleep(self._timing.beat_s)
 
@@ -254,18 +303,7 @@ class Session:
 
     def _statuses(self) -> list[NodeStatus]:
         with self._lock:
-            return statuses(self._core, time.monotonic())
-
-    def _count(self) -> None:
-        """Gives nodes back that run and never say a word."""
-        there = self._hands.there()
-        with self._lock:
-            heard = [node.beat.instance_id for node in self._core.roster]
-        for name in self._unheard.overdue(there, [*heard, self._station.instance_id], time.monotonic()):
-            self._hands.replace(name, f"runs, but was not heard within {self._spec.policy.start_deadline_s} s")
-
-    def _tell_replaced(self, instance_id: str, detail: str) -> None:
-        self._say(Event.NODE_REPLACED, {"node": instance_id, "detail": detail})
+            return statuses(self._core, self._station.clock(), self._earlier)
 
     def _epoch(self) -> int:
         course = self._core.course
@@ -278,18 +316,18 @@ class Session:
     # --- small things
 
     def _make_core(self, order: EpochOrder | None) -> Core:
-        began, spec = time.monotonic(), self._spec
+        began, spec = self._station.clock(), self._spec
         due = spec.created + timedelta(seconds=spec.policy.start_deadline_s)
         deadline = began + max((due - datetime.now(UTC)).total_seconds(), self._timing.dead_s)
-        up = (NodeState.RUNNING, NodeState.SPARE)
-        known = [node.instance_id for node in self._records.nodes() if node.state in up]
+        up = frozenset(node.instance_id for node in self._earlier if node.state in _UP)
+        past = Past(up=up, told=told_nodes(self._records.events()))
         own = Own(
             incarnation=self._station.incarnation,
             instance_id=self._station.instance_id,
             began=began,
             deadline=deadline,
         )
-        return Core(spec, self._timing, own, order, known)
+        return Core(spec, self._timing, own, order, past)
 
     def _say(self, event: Event, fields: dict[str, Any]) -> None:
         _LOG.info("%s %s", event.value, " ".join(f"{name}={value}" for name, value in fields.items()))
@@ -300,7 +338,7 @@ class Session:
         until = fields.get("until")
         if until is None:
             return fields
-        moment = datetime.now(UTC) + timedelta(seconds=until - time.monotonic())
+        moment = datetime.now(UTC) + timedelta(seconds=until - self._station.clock())
         return {**fields, "until": moment.isoformat(timespec="milliseconds")}
 
 
@@ -311,18 +349,3 @@ def attempt(action: Callable[[], Any]) -> Any:
     except TrainfabricError as error:
         _LOG.warning("%s", error)
         return None
-
-
-def persist(action: Callable[[], Any]) -> None:
-    """Does it, and tries again for some minutes while a service does not answer."""
-    for _ in range(_ATTEMPTS):
-        try:
-            action()
-        except Unreachable as error:
-            _LOG.warning("%s", error)
-            time.sleep(_ATTEMPT_S)
-        except TrainfabricError as error:
-            _LOG.warning("%s", error)
-            return
-        else:
-            return

@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from trainfabric_node.jobs.records import NodeState, NodeStatus, now
 from trainfabric_node.membership.core import Core
 from trainfabric_node.membership.roster import Node
 
+_SILENT = "not heard any more"
 _ENDS = {"done": NodeState.DONE, "stopped": NodeState.STOPPED, "failed": NodeState.FAILED}
 
 
-def statuses(core: Core, moment: float) -> list[NodeStatus]:
-    """The status of every node that was ever heard in the run; `moment` is a time of the core's clock."""
-    return [_status(core, node, moment) for node in core.roster]
+def statuses(core: Core, moment: float, earlier: Iterable[NodeStatus] = ()) -> list[NodeStatus]:
+    """The status of every node that was ever heard in the run.
+
+    Args:
+        core: What is known.
+        moment: A time of the core's clock.
+        earlier: What an earlier controller told; who is not heard by this one is told as lost, or stays `running`.
+    """
+    found = [_status(core, node, moment) for node in core.roster]
+    silent = [one for one in earlier if not one.state.ended and core.roster.get(one.instance_id) is None]
+    lost = {"state": NodeState.LOST, "detail": _SILENT, "updated": now()}
+    gone = [one for one in silent if core.concluded or core.roster.is_dead(one.instance_id, moment)]
+    return found + [one.model_copy(update=lost) for one in gone]
 
 
 def _status(core: Core, node: Node, moment: float) -> NodeStatus:
@@ -24,7 +37,7 @@ def _state(core: Core, node: Node, moment: float) -> tuple[NodeState, str]:
     name, notice, course, conclusion = node.beat.instance_id, node.beat.notice, core.course, core.concluded
     in_epoch = course is not None and course.member(name) is not None
     if node.lost or (node.replaced and core.roster.is_silent(name, moment)):
-        return NodeState.LOST, notice.detail if notice and node.is_leaving else "not heard any more"
+        return NodeState.LOST, notice.detail if notice and node.is_leaving else _SILENT
     if conclusion is not None:
         return _ENDS[conclusion.state] if in_epoch else NodeState.STOPPED, ""
     refusal = core.roster.refusal(node)

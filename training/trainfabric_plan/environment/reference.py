@@ -82,7 +82,7 @@ def _kind(value: Schema) -> str:
         return " or ".join(f"`{one}`" for one in value["enum"])
     kind = {"string": "text", "integer": "whole number", "number": "number", "boolean": "true or false"}
     name = kind.get(value["type"], "keys and texts")
-    limits = {"minimum": "at least", "exclusiveMinimum": "more than", "pattern": "matches"}
+    limits = {"minimum": "at least", "exclusiveMinimum": "more than", "maximum": "at most", "pattern": "matches"}
     for limit, words in limits.items():
         if limit in value:
             shown = f"`{value[limit]}`".replace("|", "\\|") if limit == "pattern" else value[limit]

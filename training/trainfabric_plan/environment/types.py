@@ -90,7 +90,7 @@ class Fleet(Strict):
     """One EC2 instance type for every node, such as p5.48xlarge."""
     nodes: Annotated[int, Field(ge=1)]
     """Number of nodes, the coordinator among them."""
-    spares: Annotated[int, Field(ge=0)] = 0
+    spares: Annotated[int, Field(ge=0, le=64)] = 0
     """Workers beyond nodes that a job keeps up and warm, billed like the others, to take the place of a lost node at
     once."""
     workers: Literal["spot", "on_demand"] = "spot"

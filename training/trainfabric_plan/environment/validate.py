@@ -115,6 +115,8 @@ def _mistake(where: str, details: ErrorDetails) -> Mistake:
             return Mistake(where=where, name=name, rule=f"one of {context['expected']}", got=repr(value))
         case "greater_than_equal":
             return Mistake(where=where, name=name, rule=f"at least {context['ge']}", got=repr(value))
+        case "less_than_equal":
+            return Mistake(where=where, name=name, rule=f"at most {context['le']}", got=repr(value))
         case "greater_than":
             return Mistake(where=where, name=name, rule=f"more than {context['gt']}", got=repr(value))
         case "invalid_key":
