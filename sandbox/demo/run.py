@@ -27,7 +27,7 @@ from trainfabric_plan.planning.planner import make_plan
 
 PHASES = 6
 JOB = "demo"
-STEPS = 60
+STEPS = 80
 """More than the recipe's, so that the replacement of the node that is taken away still trains."""
 NOTICE_AFTER_STEP = 5
 
