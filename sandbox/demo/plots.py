@@ -39,7 +39,7 @@ def plot_losses(files: DemoFiles, directory: Path, layout: str) -> None:
         height = max(ours) - 0.16 * number * (max(ours) - min(ours))
         _mark(top, change, height, left=change.after_step > 0.6 * steps[-1])
     top.plot([], [], color=_MARK, linewidth=0.8, linestyle=":", label="checkpoint committed")
-    top.legend(frameon=False, loc="lower left")
+    top.legend(loc="lower left", edgecolor="none", framealpha=0.9)
     for axes in (top, bottom):
         axes.spines[["top", "right"]].set_visible(False)
     figure.savefig(directory / "loss.svg", metadata={"Date": None})
