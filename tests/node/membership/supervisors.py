@@ -21,9 +21,11 @@ BEAT_S = 0.1
 class Supervisor:
     """Beats until the run is over, or it is killed; its ranks take a step with each beat, and save each tenth."""
 
-    def __init__(self, ledger: JobLedger, job: JobSpec, instance_id: str, role: Role, address: str) -> None:
+    def __init__(
+        self, ledger: JobLedger, job: JobSpec, instance_id: str, role: Role, address: str, ready: bool = True
+    ) -> None:
         self.instance_id = instance_id
-        self.ready = True
+        self.ready = ready
         self.notice: Notice | None = None
         self.epoch: NodeEpoch | None = None
         self.order: EpochOrder | None = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 from tests.node.membership.field import small_plan
+from tests.node.membership.fleets import FakeFleet
 from tests.node.membership.said import notice
 from tests.node.membership.supervisors import Supervisor, until
 from tests.node.samples import spec
 from trainfabric_node.jobs import JobLedger, JobSpec, NodeState
-from trainfabric_node.jobs.fleet import Member
 from trainfabric_node.jobs.records import StopRequest, now
 from trainfabric_node.membership import ending, session
 from trainfabric_node.membership.controller import Controller
@@ -50,48 +50,6 @@ class Weather:
             return found(*arguments)
 
         return asked
-
-
-class FakeFleet:
-    def __init__(self) -> None:
-        self.asked: list[Any] = []
-        self.failures = 0
-        self.there: list[str] = []
-
-    def members(self) -> list[Member]:
-        return [
-            Member(
-                instance_id=name,
-                role=Role.WORKER,
-                life_cycle_state="InService",
-                launch_template_version=None,
-                protected=False,
-            )
-            for name in self.there
-        ]
-
-    def protect(self, instance_ids: Iterable[str]) -> None:
-        self._ask(("protect", *instance_ids))
-
-    def replace(self, instance_id: str) -> bool:
-        self._ask(("replace", instance_id))
-        return True
-
-    def give_back(self, instance_id: str) -> bool:
-        self._ask(("give_back", instance_id))
-        return True
-
-    def restore(self, nodes: int, spares: int = 0) -> None:
-        self._ask(("restore", nodes, spares))
-
-    def release(self) -> None:
-        self._ask(("release",))
-
-    def _ask(self, what: tuple[Any, ...]) -> None:
-        if self.failures:
-            self.failures -= 1
-            raise Unreachable("autoscaling does not answer")
-        self.asked.append(what)
 
 
 class Nowhere:
@@ -139,6 +97,11 @@ class House:
 
     def reach(self, step: int, epoch: int = 1) -> None:
         until(lambda: all(node.epoch and node.epoch.number >= epoch and node.epoch.step >= step for node in self.nodes))
+
+    def let_look(self) -> None:
+        """Until the controller has counted the nodes that are there now."""
+        seen = self.fleet.looks
+        until(lambda: self.fleet.looks > seen + 1)
 
     def events(self) -> list[str]:
         return [event["event"] for event in self.ledger.run("first", 1).events()]
@@ -255,3 +218,51 @@ def test_a_bug_in_a_thread_ends_the_controller(house: House, monkeypatch: pytest
 
     assert not house.thread.is_alive()
     assert [type(error) for error in raised] == [ZeroDivisionError]
+
+
+def test_nodes_that_never_come_up_are_given_back_and_missing_ones_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(session, "_MEMBERS_S", 0.05)
+    monkeypatch.setattr(session, "_HANDS_S", 0.05)
+    with ExitStack() as stack:
+        house = House(tmp_path, stack)
+        cold = Supervisor(house.ledger, house.job, "i-3", Role.WORKER, "10.0.0.3", ready=False)
+        stack.callback(cold.kill)
+        house.fleet.there = ["i-1", "i-2", "i-3", "i-4"]
+        until(lambda: cold.answers)
+        house.let_look()
+        house.ahead_s += house.job.policy.start_deadline_s + 1
+        until(lambda: ("replace", "i-4") in house.fleet.asked)
+
+        assert house.fleet.asked == [("protect", "i-1", "i-2"), ("replace", "i-3"), ("replace", "i-4")]
+        until(lambda: house.events().count("node_replaced") == 2)
+        assert ("i-3", "runs, but was not up and warm within 1800 s") in [
+            (event.get("node"), event["detail"])
+            for event in house.ledger.run("first", 1).events()
+            if event["event"] == "node_replaced"
+        ]
+
+        house.fleet.there = ["i-1"]
+        house.let_look()
+        house.ahead_s += 61
+        until(lambda: ("restore", 2, 0) in house.fleet.asked)
+
+
+def test_a_fleet_is_asked_for_no_node_any_more_once_the_run_is_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(session, "_MEMBERS_S", 0.05)
+    with ExitStack() as stack:
+        house = House(tmp_path, stack)
+        monkeypatch.setattr(ending, "ATTEMPT_S", 0.05)
+        house.fleet.there = ["i-1"]
+        house.let_look()
+        house.fleet.failures = 3
+        house.ledger.run("first", 1).request_stop(StopRequest(detail="by trainfabric job stop", requested=now()))
+        until(lambda: "release" in house.events())
+        house.ahead_s += 3600
+        until(lambda: house.ledger.current() is None)
+
+    assert house.fleet.asked[-1] == ("release",)
+    assert not [asked for asked in house.fleet.asked if asked[0] == "restore"]

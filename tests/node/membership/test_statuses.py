@@ -60,7 +60,10 @@ def test_a_silent_node_is_lost_when_its_silence_is_believed() -> None:
 
 def test_nodes_that_a_later_controller_does_not_hear_are_lost() -> None:
     field = training()
+    field.node(6).ready = False
+    field.pass_s(0.2)
     earlier = statuses(field.core, field.now)
+    field.node(6).is_silent = True
     field.node(1).is_silent = True
     field.begin(order_of(field.records[0]), incarnation="c-2", instance_id="i-5")
     field.pass_s(1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from trainfabric_node.membership.unheard import MOST, Unheard
+from trainfabric_node.membership.unheard import MISSING_S, MOST, Missing, Unheard
 
 
 def test_a_node_that_is_not_heard_in_time_is_named_once() -> None:
@@ -29,3 +29,28 @@ def test_an_image_that_never_boots_is_not_launched_for_ever() -> None:
 
     assert unheard.overdue(names, [], now=200) == names[:MOST]
     assert unheard.overdue(names, [], now=900) == []
+
+
+def test_missing_nodes_are_asked_for_when_they_stay_missing() -> None:
+    missing = Missing(4)
+
+    assert not missing.is_due(3, now=0)
+    assert not missing.is_due(3, now=MISSING_S - 1)
+    assert missing.is_due(3, now=MISSING_S)
+
+
+def test_a_node_that_a_group_launches_anew_by_itself_is_not_asked_for() -> None:
+    missing = Missing(4)
+    missing.is_due(3, now=0)
+    missing.is_due(4, now=MISSING_S / 2)
+
+    assert not missing.is_due(3, now=MISSING_S + 1)
+
+
+def test_nodes_that_stay_missing_are_asked_for_ever_more_rarely_and_not_for_ever() -> None:
+    missing = Missing(4)
+
+    asked = [now for now in range(0, 7 * 24 * 3600, 30) if missing.is_due(3, now)]
+
+    assert asked == [60, 360, 1860]
+    assert len(asked) == MOST

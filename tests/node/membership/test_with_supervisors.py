@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 from tests.node.membership.field import small_plan
-from tests.node.membership.test_session import FakeFleet, Nowhere
+from tests.node.membership.fleets import FakeFleet
+from tests.node.membership.test_session import Nowhere
 from tests.node.supervisor.lab import Lab
 from tests.node.supervisor.processes import until
 from trainfabric_node.jobs.records import JobSpec, StopRequest, now

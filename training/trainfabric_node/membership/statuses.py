@@ -8,6 +8,7 @@ from trainfabric_node.jobs.records import NodeState, NodeStatus, now
 from trainfabric_node.membership.core import Core
 from trainfabric_node.membership.roster import Node
 
+_OPEN = [state for state in NodeState if state.ended or state is NodeState.JOINING]
 _SILENT = "not heard any more"
 _ENDS = {"done": NodeState.DONE, "stopped": NodeState.STOPPED, "failed": NodeState.FAILED}
 
@@ -18,10 +19,11 @@ def statuses(core: Core, moment: float, earlier: Iterable[NodeStatus] = ()) -> l
     Args:
         core: What is known.
         moment: A time of the core's clock.
-        earlier: What an earlier controller told; who is not heard by this one is told as lost, or stays `running`.
+        earlier: What an earlier controller told; who is not heard by this one is told as lost, or would stay
+            `running` for ever. A node that boots says itself that it is joining.
     """
     found = [_status(core, node, moment) for node in core.roster]
-    silent = [one for one in earlier if not one.state.ended and core.roster.get(one.instance_id) is None]
+    silent = [one for one in earlier if one.state not in _OPEN and core.roster.get(one.instance_id) is None]
     lost = {"state": NodeState.LOST, "detail": _SILENT, "updated": now()}
     gone = [one for one in silent if core.concluded or core.roster.is_dead(one.instance_id, moment)]
     return found + [one.model_copy(update=lost) for one in gone]
