@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import Annotated, Literal
 
 from pydantic import Field, ValidationError
@@ -11,6 +12,8 @@ from trainfabric_plan.errors import NotFound, mistake
 from trainfabric_plan.model import Strict
 
 LOG_PREFIX = "log/"
+_READ_ONE_BY_ONE = 3
+_READ_AT_ONCE = 16
 
 
 class LogEntry(Strict):
@@ -28,11 +31,16 @@ class LogEntry(Strict):
 
 
 class Log:
-    """Reads the log to its tail and appends. Entries are immutable, so each is read once."""
+    """Reads the log to its tail and appends. Entries are immutable, so each is read once. Used by one thread."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self._known: list[LogEntry] = []
+
+    @property
+    def known(self) -> list[LogEntry]:
+        """The first entries in order, as many as were read or appended; others may have appended since."""
+        return list(self._known)
 
     def entries(self) -> list[LogEntry]:
         """All entries in order.
@@ -42,13 +50,24 @@ class Log:
             InvalidInput: If one cannot be read.
         """
         newest = max((_number(key) for key in self._store.list(LOG_PREFIX)), default=0)
-        for number in range(len(self._known) + 1, newest + 1):
-            self._known.append(self._read(number))
-        return list(self._known)
+        self._read_up_to(newest)
+        return self.known
 
     def append(self, entry: LogEntry) -> bool:
         """Appends an entry whose number is one more than the tail's; `False` if somebody else was first."""
-        return self._store.put_if_absent(_key(entry.number), entry.model_dump_json().encode())
+        appended = self._store.put_if_absent(_key(entry.number), entry.model_dump_json().encode())
+        if appended and entry.number == len(self._known) + 1:
+            self._known.append(entry)
+        return appended
+
+    def _read_up_to(self, newest: int) -> None:
+        """Several at a time if many are missing: a run of a thousand commits is read at every epoch's start."""
+        missing = range(len(self._known) + 1, newest + 1)
+        if len(missing) <= _READ_ONE_BY_ONE:
+            self._known.extend(map(self._read, missing))
+            return
+        with ThreadPoolExecutor(_READ_AT_ONCE) as pool:
+            self._known.extend(pool.map(self._read, missing))
 
     def _read(self, number: int) -> LogEntry:
         remedy = "restore it, or start a new job"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import uuid
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, datetime
 
 from pydantic import ValidationError
@@ -71,9 +72,9 @@ class CheckpointStore:
             Refused: If a later epoch has claimed the job.
         """
 
-        def entry(number: int) -> LogEntry:
-            self._refuse_late(epoch)
-            return LogEntry(number=number, event="claim", nonce=nonce, time=_now(), epoch=epoch)
+        def entry(before: list[LogEntry]) -> LogEntry:
+            self._refuse_late(epoch, before)
+            return LogEntry(number=len(before) + 1, event="claim", nonce=nonce, time=_now(), epoch=epoch)
 
         self._append(entry)
 
@@ -105,10 +106,10 @@ class CheckpointStore:
         if not self._store.put_if_absent(key, data):
             raise Refused(f"{self.uri}: {key} must be written once, got a second commit of step {manifest.step}")
 
-        def entry(number: int) -> LogEntry:
-            self._refuse_stale(manifest.nonce)
+        def entry(before: list[LogEntry]) -> LogEntry:
+            self._refuse_stale(manifest.nonce, before)
             return LogEntry(
-                number=number,
+                number=len(before) + 1,
                 event="commit",
                 nonce=manifest.nonce,
                 time=_now(),
@@ -146,23 +147,32 @@ class CheckpointStore:
         """Address below which the objects of a commit lie."""
         return self.uri + folder(commit.step, commit.nonce)
 
-    def _append(self, entry: Callable[[int], LogEntry]) -> LogEntry:
-        """Appends behind the tail; somebody else's entry there is read, and the next number tried."""
+    def _append(self, entry: Callable[[list[LogEntry]], LogEntry]) -> LogEntry:
+        """Appends behind the tail; somebody else's entry there is read, and the next number tried.
+
+        What is known of the log is its tail as a rule, and needs no listing: an entry that somebody else has appended
+        since takes the number. Nobody is refused by it, though, before all that is there was read.
+        """
+        if known := self._log.known:
+            with suppress(Refused):
+                made = entry(known)
+                if self._log.append(made):
+                    return made
         while True:
-            made = entry(len(self._log.entries()) + 1)
+            made = entry(self._log.entries())
             if self._log.append(made):
                 return made
 
-    def _refuse_late(self, epoch: int) -> None:
-        newest = max((entry.epoch for entry in self._log.entries()), default=0)
+    def _refuse_late(self, epoch: int, before: list[LogEntry]) -> None:
+        newest = max((entry.epoch for entry in before), default=0)
         if epoch and epoch <= newest:
             raise Refused(
                 f"{self.uri}: epoch must be later than the last one that was claimed, got {epoch} after {newest}; "
                 "another controller goes on"
             )
 
-    def _refuse_stale(self, nonce: str) -> None:
-        owner = next((entry.nonce for entry in reversed(self._log.entries()) if entry.event == "claim"), None)
+    def _refuse_stale(self, nonce: str, before: list[LogEntry]) -> None:
+        owner = next((entry.nonce for entry in reversed(before) if entry.event == "claim"), None)
         if owner != nonce:
             raise Refused(
                 f"{self.uri}: run must be the one that owns the job, got {nonce} while {owner} owns it; "
