@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+import signal
+
 import pytest
 import torch.distributed as dist
 
 from trainfabric_plan.errors import NotFound, Refused, Unreachable
-from trainfabric_training.failure import end_by
+from trainfabric_training.failure import NodeFault, NoStore, end_by, end_without_word
 from trainfabric_training.parallel import Agreed, Ranks
 from trainfabric_training.telemetry import End
 
@@ -50,6 +52,46 @@ def test_what_is_wrong_in_the_input_is_hopeless_until_a_step_was_taken() -> None
 def test_a_service_that_does_not_answer_may_answer_later() -> None:
     assert not end_by(Unreachable("S3 must answer"), rank=0, step=0).hopeless
     assert not end_by(Agreed("S3 must answer", rank=0, passing=True), rank=0, step=0).hopeless
+
+
+def test_a_fault_of_a_node_is_its_own_and_may_be_none_on_another() -> None:
+    assert end_by(NodeFault("no device"), rank=3, step=0) == End(status="failed", detail="no device")
+
+
+def test_without_a_store_to_meet_in_a_node_is_not_the_reason() -> None:
+    assert end_by(NoStore("no store"), rank=3, step=0) == End(status="failed", detail="no store", of_others=True)
+
+
+TIMEOUT = "[PG ID 0 PG GUID 0(default_pg) Rank 3] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=9)"
+REMOTE = "[rank3]:[E1130 12:00:00 ProcessGroupNCCL.cpp:2]   [PG ID 2 Rank 3] NCCL error: ncclRemoteError: a peer"
+OWN = "[PG ID 0 PG GUID 0(default_pg) Rank 3] Process group watchdog thread terminated with exception: CUDA error"
+
+
+@pytest.mark.parametrize("words", [TIMEOUT, REMOTE])
+def test_a_rank_that_nccls_watchdog_ended_for_others_says_what_it_printed(words: str) -> None:
+    end = end_without_word(3, 77, -signal.SIGABRT, first=3, printed=f"step 1\n{words}\nterminate called")
+
+    detail = f"rank 3 (process 77) was ended by SIGABRT: {words}"
+    assert end == End(status="failed", detail=detail, of_others=True)
+
+
+@pytest.mark.parametrize("printed", ["", OWN, TIMEOUT.replace("Rank 3", "Rank 13"), "Rank 3] free(): invalid pointer"])
+def test_a_rank_that_aborted_without_a_word_of_others_is_the_reason_itself(printed: str) -> None:
+    end = end_without_word(3, 77, -signal.SIGABRT, first=3, printed=printed)
+
+    assert end == End(status="failed", detail="rank 3 (process 77) was ended by SIGABRT")
+
+
+def test_of_a_rank_that_something_else_has_killed_the_log_is_no_excuse() -> None:
+    end = end_without_word(3, 77, -signal.SIGKILL, first=2, printed=TIMEOUT)
+
+    assert end == End(status="failed", detail="rank 3 (process 77) was ended by SIGKILL")
+
+
+def test_a_rank_that_its_agent_ended_names_the_one_that_failed_before() -> None:
+    end = end_without_word(3, 77, -signal.SIGTERM, first=2, printed="")
+
+    assert end == End(status="failed", detail="ended because rank 2 of this node failed", of_others=True)
 
 
 def test_of_an_error_that_all_ranks_know_one_is_the_origin() -> None:

@@ -221,12 +221,12 @@ class Fleet:
                     "rendezvous": rendezvous or self.rendezvous,
                     "address": node.address,
                     "arguments": [
+                        *("--device", "cpu"),
                         *arguments,
                         *("--output", str(files.directory / "output")),
                         *("--stop-flag", str(files.stop_flag)),
                         *("--rank-files", str(files.directory / "ranks")),
                         *("--beat-seconds", "0.1"),
-                        *("--device", "cpu"),
                     ],
                 }
             )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import socket
+
 import pytest
 
 from tests.training.conftest import SMALL, Finished
@@ -113,6 +115,22 @@ def test_arguments_that_cannot_be_read_are_told_in_the_end_of_each_rank(job: Job
         end and (end["detail"], end["hopeless"]) == ("command line: --steps must be at least 1, got 0", True)
         for end in ends
     )
+
+
+def test_a_node_that_lacks_a_device_is_the_one_with_a_fault_and_the_run_may_go_on_elsewhere(job: Job) -> None:
+    epoch = job.start(ONE_NODE, "--device", "cuda")
+
+    assert epoch.statuses() == [1]
+    said = [end for end in map(epoch.files[0].end, epoch.ranks) if end and not end["of_others"]]
+    assert said
+    for end in said:
+        where, _, words = end["detail"].partition(": ")
+        assert where in [f"rank {rank} on {socket.gethostname()}" for rank in epoch.ranks]
+        assert words == (
+            "CUDA devices must be one for each of the 2 ranks of this node, got 0; "
+            "replace the node, start fewer ranks on it, or give --device cpu"
+        )
+        assert (end["status"], end["hopeless"], end["step"]) == ("failed", False, 0)
 
 
 def test_an_agent_that_fails_says_so_for_its_ranks(job: Job) -> None:

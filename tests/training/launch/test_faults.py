@@ -55,6 +55,28 @@ def test_of_a_killed_rank_its_agent_says_how_it_ended_and_the_others_that_it_was
     assert end["detail"] == f"rank 1 (process {process}) was ended by SIGKILL"
 
 
+@pytest.mark.parametrize(
+    ("printed", "of_others"),
+    [
+        ("[rank1]:[E1130 ProcessGroupNCCL.cpp:683] [Rank 1] Watchdog caught collective operation timeout", True),
+        ("[rank1]:[E1130 ProcessGroupNCCL.cpp:683] [Rank 1] CUDA error: an illegal memory access", False),
+    ],
+)
+def test_a_rank_that_the_watchdog_ended_is_the_reason_unless_it_has_printed_that_others_are(
+    running: Epoch, printed: str, of_others: bool
+) -> None:
+    process = running.of(1).beat(1)["pid"]
+    with (running.of(1).directory / "trainer.log").open("a") as log:
+        log.write(f"{printed}\n")
+    os.kill(process, signal.SIGABRT)
+
+    assert running.statuses() == [1, 1]
+    end = running.of(1).end(1)
+    assert end is not None
+    assert end["of_others"] == of_others
+    assert end["detail"] == f"rank 1 (process {process}) was ended by SIGABRT" + (f": {printed}" if of_others else "")
+
+
 def test_ranks_of_other_nodes_say_within_a_moment_that_others_are_gone(running: Epoch) -> None:
     began = time.monotonic()
     os.kill(running.of(0).beat(0)["pid"], signal.SIGKILL)

@@ -14,7 +14,7 @@ from torch.distributed.elastic.multiprocessing.api import DefaultLogsSpecs, Mult
 
 from trainfabric_plan.contract import ExitStatus
 from trainfabric_training.__main__ import leave, run
-from trainfabric_training.failure import end_by
+from trainfabric_training.failure import end_by, end_without_word
 from trainfabric_training.launch.processes import die_with_parent
 from trainfabric_training.launch.rendezvous import FixedRendezvous
 from trainfabric_training.launch.wire import Start
@@ -24,6 +24,7 @@ from trainfabric_training.telemetry import End, end_of, write_end
 _MONITOR_S = 0.1
 _SHUTDOWN_S = 1
 _EXIT_BARRIER_S = 60.0
+_LOG_TAIL = 1024 * 1024
 _SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
 
 
@@ -122,8 +123,9 @@ def _write_to(start: Start) -> None:
 
 def _failed(start: Start, first: int, statuses: dict[int, tuple[int, int | None]]) -> int:
     """Says of ranks that could not say it themselves how they ended."""
+    printed = _tail(start)
     ends = [
-        _say_unless_said(start, rank, _silent_end(rank, process, status, first))
+        _say_unless_said(start, rank, end_without_word(rank, process, status, first=first, printed=printed))
         for rank, (process, status) in statuses.items()
     ]
     return ExitStatus.USER_ERROR if any(end.hopeless for end in ends) else ExitStatus.FAILED
@@ -137,11 +139,8 @@ def _say_unless_said(start: Start, rank: int, end: End) -> End:
     return said or end
 
 
-def _silent_end(rank: int, process: int, status: int | None, first: int) -> End:
-    """Of a rank without a last word. The agent ends those that are left with SIGTERM: any other end came first."""
-    if status in (None, -signal.SIGTERM) and rank != first:
-        return End(status="failed", detail=f"ended because rank {first} of this node failed", of_others=True)
-    how = f"left with status {status}"
-    if status is not None and status < 0:
-        how = f"was ended by {signal.Signals(-status).name}"
-    return End(status="failed", detail=f"rank {rank} (process {process}) {how}")
+def _tail(start: Start) -> str:
+    """What the ranks have printed last."""
+    with start.log.open("rb") as log:
+        log.seek(max(0, log.seek(0, os.SEEK_END) - _LOG_TAIL))
+        return log.read().decode(errors="replace")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import signal
 import socket
+from datetime import timedelta
 
 from torch._C._distributed_c10d import TCPStore
 from torch.distributed.elastic.rendezvous import (
@@ -17,7 +18,7 @@ from torch.distributed.elastic.rendezvous import (
     RendezvousStoreInfo,
 )
 
-from trainfabric_training.engine.processes import connect
+from trainfabric_training.engine.processes import STORE_ANSWERS_WITHIN, connect
 
 _BACKLOG = 2048
 
@@ -36,20 +37,30 @@ def serve_store(address: str, port: int) -> None:
 class FixedRendezvous(RendezvousHandler):
     """A rendezvous of which everything is known; torch elastic starts its ranks without waiting for other nodes."""
 
-    def __init__(self, *, host: str, port: int, run_id: str, node_rank: int, nodes: int) -> None:
+    def __init__(
+        self,
+        *,
+        host: str,
+        port: int,
+        run_id: str,
+        node_rank: int,
+        nodes: int,
+        answers_within: timedelta = STORE_ANSWERS_WITHIN,
+    ) -> None:
         self._host = host
         self._port = port
         self._run_id = run_id
         self._node_rank = node_rank
         self._nodes = nodes
+        self._answers_within = answers_within
 
     def get_backend(self) -> str:
         """A name for torch elastic's records."""
         return "trainfabric"
 
     def next_rendezvous(self) -> RendezvousInfo:
-        """The place that this node was given."""
-        store = connect(self._host, self._port, f"{self._run_id}/agents")
+        """The place that this node was given; raises `NoStore` if the store does not answer."""
+        store = connect(self._host, self._port, f"{self._run_id}/agents", answers_within=self._answers_within)
         meeting = RendezvousStoreInfo(self._host, self._port)
         return RendezvousInfo(store, self._node_rank, self._nodes, meeting)
 
