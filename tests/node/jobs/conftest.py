@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import boto3
 import pytest
@@ -20,6 +21,7 @@ def embedded() -> Iterator[Embedded]:
         for name, value in variables.items():
             patch.setenv(name, value)
         patch.setattr(AutoScalingBackend, "set_desired_capacity", _as_in_aws)
+        patch.setattr(AutoScalingBackend, "terminate_instance", _with_the_least_size)
         s3 = boto3.client("s3")
         for bucket in ("data", "checkpoints", "assets"):
             s3.create_bucket(Bucket=bucket)
@@ -39,6 +41,22 @@ def _as_in_aws(backend: AutoScalingBackend, group_name: str, desired_capacity: i
     if desired_capacity > group.max_size:
         raise ValidationError(f"New SetDesiredCapacity value {desired_capacity} is above max value {group.max_size}")
     _set_desired_capacity(backend, group_name, desired_capacity)
+
+
+_terminate_instance = AutoScalingBackend.terminate_instance
+
+
+def _with_the_least_size(backend: AutoScalingBackend, instance_id: str, should_decrement: bool) -> Any:
+    """What moto's own function does, with a refusal of AWS that it lacks."""
+    for group in backend.autoscaling_groups.values():
+        members = [state.instance.id for state in group.instance_states]
+        if should_decrement and instance_id in members and group.desired_capacity == group.min_size:
+            raise ValidationError(
+                f"Currently, desiredSize equals minSize ({group.min_size}). Terminating instance without replacement "
+                "will violate group's min size constraint. Either set shouldDecrementDesiredCapacity flag to false or "
+                "lower group's min size."
+            )
+    return _terminate_instance(backend, instance_id, should_decrement)
 
 
 @pytest.fixture(scope="module")

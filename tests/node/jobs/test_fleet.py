@@ -74,6 +74,42 @@ def test_a_member_that_is_given_back_is_not_replaced(aws: str, fleet: Fleet) -> 
     assert wanted() == {"lab-coordinator": 1, "lab-workers": 2}
 
 
+def test_a_member_that_outlived_a_release_is_given_back_though_no_node_is_asked_for(aws: str, fleet: Fleet) -> None:
+    fleet.scale_up(4)
+    kept = workers(fleet)[0].instance_id
+    fleet.protect([kept])
+    boto3.client("autoscaling").set_desired_capacity(AutoScalingGroupName="lab-workers", DesiredCapacity=0)
+
+    assert fleet.give_back(kept)
+    assert workers(fleet) == []
+
+
+def test_who_releases_the_others_stays_until_it_gives_itself_back(aws: str, fleet: Fleet) -> None:
+    fleet.scale_up(4)
+    fleet.protect(member.instance_id for member in fleet.members())
+    last = workers(fleet)[1].instance_id
+
+    fleet.release(but=last)
+    left = [member.instance_id for member in fleet.members()]
+    asked = wanted()
+    fleet.give_back(last)
+
+    assert (left, asked) == ([last], {"lab-coordinator": 0, "lab-workers": 1})
+    assert (fleet.members(), wanted()) == ([], NOTHING)
+
+
+def test_a_fleet_is_empty_when_no_node_is_there_and_none_is_asked_for(
+    aws: str, fleet: Fleet, embedded: Embedded
+) -> None:
+    before = fleet.is_empty()
+    fleet.scale_up(1)
+    there = fleet.is_empty()
+    fleet.release()
+
+    assert (before, there, fleet.is_empty()) == (True, False, True)
+    assert Fleet.of(embedded.deployed(worker_group="lab-gone")).is_empty()
+
+
 def test_a_runs_nodes_are_released_whatever_another_version_has_deployed_meanwhile(
     lab: JobControl, ledger: JobLedger
 ) -> None:

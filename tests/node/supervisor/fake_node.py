@@ -8,6 +8,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+from tests.node.supervisor.fake_fleet import FakeFleet
 from trainfabric_node.agent import Host, Node, serve
 from trainfabric_node.jobs import JobLedger
 from trainfabric_node.membership.protocol import Notice, Pins
@@ -30,7 +31,7 @@ def main(given: dict[str, str]) -> None:
         state=folder / given["name"],
         variables={"RANKS": given["ranks"]},
         notices=notices,
-        release_nodes=lambda _: (folder / "released").touch(),
+        fleet=lambda _: FakeFleet(),
         timings={"production": replace(FAST, **json.loads(given["timing"]))},
         poll_s=0.05,
     )

@@ -208,7 +208,7 @@ class Lab:
         until(lambda: not marked(self.mark), 5.0)
 
     def _run(self, name: str, program: str, *arguments: str) -> subprocess.Popen[bytes]:
-        variables = {**os.environ, MARK: self.mark, "PYTHONPATH": f"{ROOT}/training"}
+        variables = {**os.environ, MARK: self.mark, "PYTHONPATH": f"{ROOT}/training:{ROOT}"}
         with (self.folder / f"{name}.log").open("ab") as log:
             return subprocess.Popen(
                 [sys.executable, str(PROGRAMS / program), *arguments],

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.node.samples import RECIPE, plan, spec
+from tests.node.supervisor.fake_fleet import FakeFleet
 from tests.node.supervisor.processes import until
 from trainfabric_node.agent import Host, Node, procfs
 from trainfabric_node.agent.bell import Bell
@@ -55,7 +56,7 @@ def _host() -> Host:
         state=Path("/state"),
         variables={"HOME": "/root"},
         notices=list,
-        release_nodes=lambda _: None,
+        fleet=lambda _: FakeFleet(),
     )
 
 

@@ -8,25 +8,29 @@ from typing import Any
 import pytest
 
 from tests.node.samples import spec
+from tests.node.supervisor.fake_fleet import FakeFleet
 from trainfabric_node.agent.desk import Desk
 from trainfabric_node.agent.host import Host, Node
 from trainfabric_node.agent.lookout import Lookout
-from trainfabric_node.jobs import JobLedger, JobSpec, NodeState, NodeStatus
+from trainfabric_node.jobs import JobLedger, NodeState, NodeStatus
 from trainfabric_node.jobs.records import ControllerAddress, now
 from trainfabric_node.membership.protocol import Answer
 from trainfabric_node.store import open_store
-from trainfabric_plan.contract import Role
+from trainfabric_plan.contract import STEPS_FILE, Role
 from trainfabric_plan.errors import Unreachable
+from trainfabric_plan.policy import FaultTolerance
+
+GIVEN_BACK = ["release all but i-1", "give i-1 back"]
 
 
 class Scene:
     """A node at time 0 in a run that has just been started."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, **changes: Any) -> None:
         self.now = 0.0
         self.rings: list[None] = []
-        self.released: list[JobSpec] = []
-        self.spec = spec(2)
+        self.fleet = FakeFleet()
+        self.spec = spec(2, **changes)
         self.ledger = JobLedger(open_store(str(folder)))
         self.ledger.claim(self.spec)
         self.records = self.ledger.run("first", 1)
@@ -38,7 +42,7 @@ class Scene:
             state=folder,
             variables={},
             notices=list,
-            release_nodes=self.released.append,
+            fleet=lambda _: self.fleet,
         )
         self.desk = Desk(node, "a", lambda: None, now=0.0)
         self.lookout = self.made(self.host)
@@ -136,7 +140,7 @@ def test_a_run_that_no_controller_leads_fails_and_its_nodes_are_given_back(scene
     assert before is None
     assert outcome is not None
     assert (outcome.state, outcome.detail) == ("failed", "no coordinator for 1800 s; resume the job")
-    assert (scene.released, scene.ledger.current(), scene.lookout.over) == ([scene.spec], None, True)
+    assert (scene.fleet.asked, scene.ledger.current(), scene.lookout.over) == (GIVEN_BACK, None, True)
 
 
 def test_the_deadline_counts_from_the_last_answer(scene: Scene) -> None:
@@ -154,7 +158,7 @@ def test_a_node_that_alone_does_not_reach_its_controller_gives_nothing_back(scen
 
     scene.lookout.look()
 
-    assert (scene.released, scene.lookout.over) == ([], False)
+    assert (scene.fleet.asked, scene.lookout.over) == ([], False)
 
 
 @pytest.mark.parametrize(("state", "ago"), [(NodeState.RUNNING, 2000), (NodeState.JOINING, 1)])
@@ -166,23 +170,92 @@ def test_records_of_long_ago_or_of_nodes_that_wait_as_well_are_no_sign_of_a_cont
 
     scene.lookout.look()
 
-    assert (scene.released, scene.lookout.over) == ([scene.spec], True)
+    assert (scene.fleet.asked, scene.lookout.over) == (GIVEN_BACK, True)
 
 
-def test_nodes_that_cannot_be_given_back_are_tried_again_before_the_run_is_ended(scene: Scene) -> None:
-    tries: list[None] = []
-
-    def release(_: JobSpec) -> None:
-        tries.append(None)
-        if len(tries) == 1:
-            raise Unreachable("autoscaling must accept the request")
-
-    lookout = scene.made(replace(scene.host, release_nodes=release))
+def test_nodes_that_cannot_be_given_back_are_tried_again_before_the_run_is_ended(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scene.fleet, "release", _refusing)
     scene.now = 5000.0
-    lookout.look()
+    scene.lookout.look()
     before = scene.records.outcome()
-    lookout.look()
+
+    monkeypatch.undo()
+    scene.lookout.look()
 
     assert before is None
     assert scene.records.outcome() is not None
-    assert len(tries) == 2
+    assert scene.fleet.asked == GIVEN_BACK
+
+
+def test_the_node_itself_is_given_back_last_and_tried_again_until_it_is(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scene.fleet, "give_back", _refusing)
+    scene.now = 5000.0
+    scene.lookout.look()
+    concluded = (scene.records.outcome() is not None, scene.ledger.current(), scene.lookout.over)
+
+    monkeypatch.undo()
+    scene.lookout.look()
+
+    assert concluded == (True, None, False)
+    assert (scene.fleet.asked, scene.lookout.over) == (GIVEN_BACK, True)
+
+
+def test_a_node_that_still_has_to_go_makes_room_for_another_when_the_next_run_has_begun(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scene.fleet, "give_back", _refusing)
+    scene.now = 5000.0
+    scene.lookout.look()
+
+    scene.ledger.claim(spec(2, run=2, nonce="b"))
+    scene.lookout.look()
+
+    assert scene.fleet.asked == ["release all but i-1", "replace i-1"]
+
+
+def test_a_run_that_has_trained_waits_half_an_hour_for_a_coordinator_however_short_its_start_may_be(
+    tmp_path: Path,
+) -> None:
+    scene = Scene(tmp_path, policy=FaultTolerance(start_deadline_s=60))
+    scene.records.publish(1, STEPS_FILE, b"")
+
+    scene.now = 1800.0
+    scene.lookout.look()
+    before = scene.lookout.over
+    scene.now = 1801.0
+    scene.lookout.look()
+
+    outcome = scene.records.outcome()
+    assert (before, scene.lookout.over) == (False, True)
+    assert outcome is not None
+    assert outcome.detail == "no coordinator for 1800 s; resume the job"
+
+
+def test_before_a_run_has_trained_its_deadline_counts(tmp_path: Path) -> None:
+    scene = Scene(tmp_path, policy=FaultTolerance(start_deadline_s=60))
+
+    scene.now = 61.0
+    scene.lookout.look()
+
+    assert scene.lookout.over
+
+
+def test_nodes_that_notice_it_together_give_the_fleet_back_one_after_the_other(scene: Scene) -> None:
+    scene.heard_of("i-0", NodeState.JOINING, ago=2000)
+    scene.heard_of("i-00", NodeState.LOST, ago=2000)
+
+    scene.now = 1801.0
+    scene.lookout.look()
+    before = scene.fleet.asked.copy()
+    scene.now = 1861.0
+    scene.lookout.look()
+
+    assert (before, scene.fleet.asked) == ([], GIVEN_BACK)
+
+
+def _refusing(*_: object, **__: object) -> bool:
+    raise Unreachable("autoscaling must accept the request")

@@ -92,5 +92,5 @@ def host_of(settings: NodeSettings) -> Host:
         state=settings.state,
         variables=trainer_variables(inherited_variables(), settings.region),
         notices=lambda: notices_of(metadata),
-        release_nodes=lambda spec: Fleet.of_job(spec, settings.region).release(),
+        fleet=lambda spec: Fleet.of_job(spec, settings.region),
     )

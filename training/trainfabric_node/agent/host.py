@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from trainfabric_node.agent.files import RunFiles
 from trainfabric_node.checkpoint import new_nonce
@@ -39,6 +39,19 @@ class Node:
     incarnation: str = field(default_factory=new_nonce)
 
 
+class Nodes(Protocol):
+    """What a supervisor does with a fleet; see `jobs.fleet.Fleet`."""
+
+    def release(self, but: str | None = None) -> None:
+        """Asks for no node any more, but for one."""
+
+    def give_back(self, instance_id: str) -> bool:
+        """Terminates a node, and asks for one less."""
+
+    def replace(self, instance_id: str) -> bool:
+        """Terminates a node, so that another is launched."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Host:
     """This node and its surroundings.
@@ -50,7 +63,7 @@ class Host:
         state: Directory for runs, caches and the launcher's socket.
         variables: Environment variables of the ranks.
         notices: Why EC2 takes the node back or may, most urgent first; raises `Unreachable`.
-        release_nodes: Gives the nodes of a run back, when no coordinator is there to do it.
+        fleet: The nodes of a run, to give them back when no coordinator is there to do it.
         timings: How often things happen, and how long silence is borne.
         poll_s: Between two looks for a job.
     """
@@ -61,7 +74,7 @@ class Host:
     state: Path
     variables: Mapping[str, str]
     notices: Callable[[], list[Notice]]
-    release_nodes: Callable[[JobSpec], None]
+    fleet: Callable[[JobSpec], Nodes]
     timings: Mapping[Profile, Timing] = field(default_factory=lambda: PROFILES)
     poll_s: float = 1.0
 
