@@ -5,7 +5,8 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -98,6 +99,9 @@ class House:
     def reach(self, step: int, epoch: int = 1) -> None:
         until(lambda: all(node.epoch and node.epoch.number >= epoch and node.epoch.step >= step for node in self.nodes))
 
+    def reach_with(self, node: Supervisor, epoch: int) -> None:
+        until(lambda: node.epoch and node.epoch.number >= epoch and node.epoch.step > 2)
+
     def let_look(self) -> None:
         """Until the controller has counted the nodes that are there now."""
         seen = self.fleet.looks
@@ -111,6 +115,18 @@ class House:
 def house(tmp_path: Path) -> Iterator[House]:
     with ExitStack() as stack:
         yield House(tmp_path, stack)
+
+
+@contextmanager
+def later_controller(station: Station) -> Iterator[None]:
+    controller = Controller(station)
+    thread = threading.Thread(target=controller.serve)
+    thread.start()
+    try:
+        yield
+    finally:
+        controller.leave()
+        thread.join(30)
 
 
 def slowest_answer(node: Supervisor, seconds: float) -> float:
@@ -201,12 +217,8 @@ def test_a_run_that_was_concluded_and_not_released_is_released(tmp_path: Path) -
         house.store.delete = delete  # type: ignore[method-assign]
         assert house.ledger.current() == house.job
 
-        again = Controller(house.station)
-        thread = threading.Thread(target=again.serve)
-        thread.start()
-        until(lambda: house.ledger.current() is None)
-        again.leave()
-        thread.join(30)
+        with later_controller(house.station):
+            until(lambda: house.ledger.current() is None)
 
 
 def test_a_bug_in_a_thread_ends_the_controller(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -249,20 +261,35 @@ def test_nodes_that_never_come_up_are_given_back_and_missing_ones_asked_for(
         until(lambda: ("restore", 2, 0) in house.fleet.asked)
 
 
-def test_a_fleet_is_asked_for_no_node_any_more_once_the_run_is_over(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(session, "_MEMBERS_S", 0.05)
+def test_a_later_controller_tells_who_is_gone_and_no_notice_twice(house: House) -> None:
+    house.nodes[0].notice = notice("rebalance", "recommended at noon")
+    records = house.ledger.run("first", 1)
+    until(lambda: "rebalance" in house.events())
+    until(lambda: [node.state for node in records.nodes()] == 2 * [NodeState.RUNNING])
+    house.controller.leave()
+    house.thread.join(30)
+    house.nodes[1].kill()
+
+    with later_controller(replace(house.station, incarnation="c-2")):
+        until(lambda: [node.state for node in records.nodes()] == [NodeState.RUNNING, NodeState.LOST])
+        house.reach_with(house.nodes[0], epoch=2)
+
+    assert house.events().count("rebalance") == 1
+    assert house.events().count("controller") == 2
+
+
+def test_a_controller_without_a_job_releases_the_nodes(tmp_path: Path) -> None:
     with ExitStack() as stack:
         house = House(tmp_path, stack)
-        monkeypatch.setattr(ending, "ATTEMPT_S", 0.05)
-        house.fleet.there = ["i-1"]
-        house.let_look()
-        house.fleet.failures = 3
-        house.ledger.run("first", 1).request_stop(StopRequest(detail="by trainfabric job stop", requested=now()))
-        until(lambda: "release" in house.events())
-        house.ahead_s += 3600
-        until(lambda: house.ledger.current() is None)
+        house.controller.leave()
+        house.thread.join(30)
+        house.ledger.release(house.job)
+        house.fleet.there = ["i-1", "i-2"]
+        assert ("release",) not in house.fleet.asked
 
-    assert house.fleet.asked[-1] == ("release",)
-    assert not [asked for asked in house.fleet.asked if asked[0] == "restore"]
+        def released_after_a_while() -> bool:
+            house.ahead_s += 100
+            return ("release",) in house.fleet.asked
+
+        with later_controller(replace(house.station, incarnation="c-2")):
+            until(released_after_a_while)
