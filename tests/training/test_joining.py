@@ -159,5 +159,9 @@ def test_a_store_that_does_not_answer_is_told_in_time() -> None:
         )
 
 
+def test_ranks_that_come_late_are_waited_for_longer_than_the_supervisor_does(server: TCPStore) -> None:
+    assert connect("127.0.0.1", server.port, "ranks").timeout == COLLECTIVE_TIMEOUT  # type: ignore[attr-defined]
+
+
 def test_a_store_that_is_there_is_waited_for_no_longer_than_a_minute() -> None:
     assert FixedRendezvous.__init__.__kwdefaults__ == {"answers_within": timedelta(seconds=60)}

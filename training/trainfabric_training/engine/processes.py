@@ -22,14 +22,12 @@ STORE_ANSWERS_WITHIN = timedelta(seconds=60)
 """A store that is there answers in milliseconds; without one, the controller is to form the next epoch."""
 
 COLLECTIVE_TIMEOUT = timedelta(hours=1)
-"""For which ranks below a supervisor wait for each other.
+"""For which ranks below a supervisor wait for each other, from their meeting in the store on.
 
 Longer than the supervisor waits for a step (`Timing.step_stalled_s`): it then names the ranks that hang, with their
 stacks. Were torch's own watchdog first (10 minutes with NCCL), it would end every rank, and nobody could see which of
 them had kept the others waiting. Ranks that are gone are noticed by their closed connections and the nodes' beats.
 """
-
-_OTHERS_COME_WITHIN = timedelta(seconds=300)
 
 
 def choose_device(name: str, settings: RankSettings) -> torch.device:
@@ -97,7 +95,7 @@ def connect(host: str, port: int, prefix: str, *, answers_within: timedelta = ST
             f"rendezvous store: {host}:{port} must answer within {answers_within.total_seconds():g} s, got no "
             "connection; the next epoch meets where the controller runs then"
         ) from None
-    store.set_timeout(_OTHERS_COME_WITHIN)
+    store.set_timeout(COLLECTIVE_TIMEOUT)
     return PrefixStore(prefix, store)
 
 
