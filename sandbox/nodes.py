@@ -123,7 +123,8 @@ class NodeRunner:
             self._lose(node, "is taken back")
 
     def _give_notice(self, node: LocalNode, text: str) -> None:
-        at = datetime.fromisoformat(text) if text else datetime.now(UTC) + timedelta(seconds=NOTICE_S)
+        in_time = datetime.now(UTC) + timedelta(seconds=NOTICE_S)
+        at = (notice_time(text) if text else None) or in_time
         node.metadata.interrupt(_in_utc(at))
         self._taken[node.instance.instance_id] = at
 
@@ -175,6 +176,16 @@ def run_nodes(environment: str, state: Path, network: str = LOOPBACK) -> None:
                 time.sleep(LOOK_S)
         finally:
             runner.stop()
+
+
+def notice_time(text: str) -> datetime | None:
+    """The moment that a notice names, in ISO 8601, UTC if it names no zone; `None` (and said) if it names none."""
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError:
+        _say(f"{SPOT_NOTICE} must be empty or an ISO 8601 time such as 2026-11-30T20:58:00Z, got {text}; two minutes")
+        return None
+    return at if at.tzinfo else at.replace(tzinfo=UTC)
 
 
 def _in_utc(at: datetime) -> str:

@@ -17,7 +17,7 @@ import pytest
 from sandbox.fleet import Fleet
 from sandbox.network import Addresses
 from sandbox.node.local_node import LocalNode
-from sandbox.nodes import NodeRunner
+from sandbox.nodes import NodeRunner, notice_time
 from sandbox.processes import Children, wait_until
 from sandbox.services import aws_variables
 from tests.sandbox.conftest import Aws
@@ -329,3 +329,16 @@ def test_an_environment_that_is_not_deployed_and_an_aws_that_does_not_run_are_to
     monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
     with pytest.raises(Unreachable, match=r"^sandbox: the embedded AWS must answer, got .*; is it running\?$"):
         Fleet("nowhere")
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        ("2026-11-30T20:58:00Z", datetime(2026, 11, 30, 20, 58, tzinfo=UTC)),
+        ("2026-11-30T20:58:00", datetime(2026, 11, 30, 20, 58, tzinfo=UTC)),
+        ("in 10 s", None),
+        ("10", None),
+    ],
+)
+def test_a_notice_with_a_time_that_is_none_is_said_and_ends_nothing(text: str, meant: datetime | None) -> None:
+    assert notice_time(text) == meant
