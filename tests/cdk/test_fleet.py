@@ -1,16 +1,16 @@
 from __future__ import annotations
 
-import hashlib
-import json
 import re
 from collections.abc import Callable
 from typing import Any
 
 import aws_cdk as cdk
 import pytest
+from aws_cdk import aws_autoscaling as autoscaling
 from aws_cdk import aws_ec2 as ec2
 
 from trainfabric_cdk import Capacity, PropertyError, SpotTrainingFleet, TrainingVpc
+from trainfabric_cdk.fleet.launch_template import _InWords
 from trainfabric_plan.contract import Role
 
 Properties = Callable[[str], list[dict[str, Any]]]
@@ -109,27 +109,50 @@ def worker_template(stack: cdk.Stack, fleet: SpotTrainingFleet, resources: Resou
     return properties
 
 
-@pytest.mark.parametrize(
-    ("given", "tags", "most"),
-    [({}, {}, 3), ({"spares": 1}, {}, 4), ({"nodes": 5}, {}, 4), ({}, {"team": "models"}, 3)],
-)
+def _elsewhere(stack: cdk.Stack, group: autoscaling.CfnAutoScalingGroup) -> None:
+    group.vpc_zone_identifier = ["subnet-other"]
+
+
+def _unmeasured(stack: cdk.Stack, group: autoscaling.CfnAutoScalingGroup) -> None:
+    group.metrics_collection = None
+
+
+def _tagged(stack: cdk.Stack, group: autoscaling.CfnAutoScalingGroup) -> None:
+    cdk.Tags.of(stack).add("team", "models")
+
+
+def _larger(stack: cdk.Stack, group: autoscaling.CfnAutoScalingGroup) -> None:
+    group.max_size = "9"
+
+
+@pytest.mark.parametrize("change", [_elsewhere, _unmeasured, _tagged, _larger])
 def test_what_changes_a_group_changes_its_template_so_that_its_version_is_looked_up_anew(
     stack: cdk.Stack,
     make_fleet: MakeFleet,
     resources: Resources,
-    given: dict[str, Any],
-    tags: dict[str, str],
-    most: int,
+    change: Callable[[cdk.Stack, autoscaling.CfnAutoScalingGroup], None],
 ) -> None:
-    fleet = make_fleet(**given)
-    for key, value in tags.items():
-        cdk.Tags.of(stack).add(key, value)
+    fleet = make_fleet()
+    group = fleet.groups[Role.WORKER]
+    before = _InWords(group).produce()
 
-    all_tags = {**tags, "trainfabric:environment": "demo", "trainfabric:role": "worker"}
-    fingerprint = hashlib.sha256(json.dumps(all_tags, sort_keys=True).encode()).hexdigest()[:12]
-    template = resources(TEMPLATE)[stack.resolve(fleet.launch_templates[Role.WORKER].ref)["Ref"]]
+    change(stack, group)
+
+    after = str(worker_template(stack, fleet, resources)["VersionDescription"])
     # The versions of jobs are described "trainfabric job ...", and a job starts from the newest that is not.
-    assert template["Properties"]["VersionDescription"] == f"group of at most {most}, tags {fingerprint}"
+    assert re.fullmatch(r"group of at most 3, [0-9a-f]{12}", before)
+    assert re.fullmatch(r"group of at most \d, [0-9a-f]{12}", after)
+    assert after.rpartition(" ")[2] != before.rpartition(" ")[2]
+
+
+def test_a_group_that_does_not_change_leaves_its_template_alone(
+    stack: cdk.Stack, make_fleet: MakeFleet, resources: Resources
+) -> None:
+    fleet = make_fleet()
+
+    described = _InWords(fleet.groups[Role.WORKER]).produce()
+
+    assert worker_template(stack, fleet, resources)["VersionDescription"] == described
 
 
 def test_spares_are_workers_beyond_those_of_the_plan(make_fleet: MakeFleet, properties: Properties) -> None:

@@ -67,13 +67,13 @@ def test_nodes_report_metrics_of_our_namespace_only(statements: Callable[[str], 
     assert statement["Condition"] == {"StringEquals": {"cloudwatch:namespace": "Trainfabric"}}
 
 
-def test_nodes_read_the_two_parameters_of_their_environment(
+def test_nodes_read_what_was_deployed_and_no_other_parameter(
     statements: Callable[[str], list[dict[str, Any]]],
 ) -> None:
     (statement,) = statements("ssm:GetParameter")
 
     names = [str(resource).rpartition(":parameter")[2].rstrip("'}]") for resource in resources_of(statement)]
-    assert names == ["/trainfabric/demo/environment", "/trainfabric/demo/plan"]
+    assert names == ["/trainfabric/demo/environment"]
 
 
 def test_nodes_resize_protect_and_replace_the_nodes_of_their_own_two_groups_and_change_nothing_else_of_them(

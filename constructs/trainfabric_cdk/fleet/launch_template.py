@@ -5,9 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import jsii
-from aws_cdk import CfnTag, Fn, IStableStringProducer, Lazy
+from aws_cdk import CfnTag, Fn, IStableStringProducer, Lazy, Stack
 from aws_cdk import aws_autoscaling as autoscaling
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
@@ -85,14 +86,20 @@ class NodeLaunchTemplate(ec2.CfnLaunchTemplate):
 
 @jsii.implements(IStableStringProducer)
 class _InWords:
-    """A group's largest size and a hash of its tags, once every tag of the stack is known."""
+    """A group's largest size, and a hash of all else that CloudFormation would update, once the stack is whole."""
 
     def __init__(self, group: autoscaling.CfnAutoScalingGroup) -> None:
         self._group = group
 
     def produce(self) -> str:
-        tags = json.dumps(self._group.tags.tag_values(), sort_keys=True)
-        return f"group of at most {self._group.max_size}, tags {hashlib.sha256(tags.encode()).hexdigest()[:12]}"
+        properties = json.dumps(_properties(self._group), sort_keys=True)
+        return f"group of at most {self._group.max_size}, {hashlib.sha256(properties.encode()).hexdigest()[:12]}"
+
+
+def _properties(group: autoscaling.CfnAutoScalingGroup) -> dict[str, Any]:
+    """What its template says of a group, but for the launch template, which is updated itself; without overrides."""
+    found = Stack.of(group).resolve(group._cfn_properties)
+    return {name: value for name, value in found.items() if name != "launchTemplate"}
 
 
 def _network_interface(

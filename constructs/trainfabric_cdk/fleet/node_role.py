@@ -28,9 +28,11 @@ _ENCRYPT = ("kms:Decrypt", "kms:GenerateDataKey")
 
 
 class NodeRole(iam.Role):
-    """The role of the nodes of one environment, with nothing that another environment's nodes could use.
+    """The role of the nodes of one environment; what we allow them is of no other environment.
 
-    If KMS keys encrypt the buckets, the nodes may use them as far as they may use the buckets.
+    Session Manager's own policy of AWS goes further: with AmazonSSMManagedInstanceCore a node may read every parameter
+    of the account in its region (`ssm:GetParameter` on `*`). Keep secrets out of parameters, or encrypt them with a key
+    that the role may not use. If KMS keys encrypt the buckets, the nodes may use them as far as the buckets.
     """
 
     def __init__(
@@ -62,7 +64,7 @@ class NodeRole(iam.Role):
         self._allow_objects(_WRITE, checkpoint_bucket, "Nodes write and retire checkpoints of every job")
         self._allow_key(_DECRYPT, data_bucket)
         self._allow_key(_ENCRYPT, checkpoint_bucket)
-        self._allow(["ssm:GetParameter"], self._parameters(environment))
+        self._allow(["ssm:GetParameter"], [self._parameter(environment)])
         self._allow_without_resource()
 
     def allow_fleet(self, group_names: Sequence[str]) -> None:
@@ -88,12 +90,9 @@ class NodeRole(iam.Role):
         self._allow(actions, [bucket.arn_for_objects("*")])
         acknowledge_wildcard(self, objects_as_seen_from(self, bucket), reason)
 
-    def _parameters(self, environment: str) -> list[str]:
-        names = (contract.environment_parameter(environment), contract.plan_parameter(environment))
-        return [
-            Stack.of(self).format_arn(service="ssm", resource="parameter", resource_name=name.lstrip("/"))
-            for name in names
-        ]
+    def _parameter(self, environment: str) -> str:
+        name = contract.environment_parameter(environment).lstrip("/")
+        return Stack.of(self).format_arn(service="ssm", resource="parameter", resource_name=name)
 
     def _allow_without_resource(self) -> None:
         """Actions that IAM knows no resource for (service authorization reference, CloudWatch and EC2 Auto Scaling)."""
