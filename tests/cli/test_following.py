@@ -12,7 +12,7 @@ from trainfabric_node.jobs import JobControl, JobState, JobStatus
 from trainfabric_plan.errors import Unreachable
 
 
-def status(state: JobState, step: int | None = None, story: list[str] | None = None) -> JobStatus:
+def status(state: JobState, step: int | None = None, lines: list[str] | None = None) -> JobStatus:
     return JobStatus(
         environment="demo",
         state=state,
@@ -20,7 +20,7 @@ def status(state: JobState, step: int | None = None, story: list[str] | None = N
         job="first",
         step=step,
         steps=60,
-        story=story or [],
+        lines=lines or [],
         loss=None if step is None else 8 / step,
     )
 

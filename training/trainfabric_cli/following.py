@@ -99,7 +99,7 @@ class _News:
         self._told: set[str] = set()
 
     def of(self, status: JobStatus) -> list[str]:
-        lines = [line for line in status.story if line not in self._told]
+        lines = [line for line in status.lines if line not in self._told]
         self._told.update(lines)
         return lines
 

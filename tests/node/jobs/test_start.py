@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -13,9 +14,10 @@ from tests.node.jobs.lab import (
     wanted,
     write_parameter,
 )
-from tests.node.samples import RECIPE, plan
+from tests.node.samples import RECIPE, plan, spec
 from trainfabric_node.checkpoint import CheckpointStore
-from trainfabric_node.jobs import JobControl, JobLedger, JobState, connect
+from trainfabric_node.jobs import Fleet, JobControl, JobLedger, JobState, connect
+from trainfabric_node.jobs.records import now
 from trainfabric_plan.errors import InvalidInput, NotFound, Refused, Unreachable
 from trainfabric_plan.policy import FaultTolerance
 
@@ -173,3 +175,44 @@ def test_a_fleet_of_one_node_has_no_workers(aws: str, embedded: Embedded) -> Non
     start(connect("lab", "us-east-1"), plan=plan(1))
 
     assert wanted()["lab-coordinator"] == 1
+
+
+def _of_an_hour_ago(ledger: JobLedger) -> None:
+    """A run that holds the environment."""
+    ledger.claim(spec(4, run=1, created=now() - timedelta(hours=1)))
+
+
+def test_a_run_whose_nodes_are_gone_without_a_word_does_not_hold_the_environment(
+    lab: JobControl, ledger: JobLedger
+) -> None:
+    _of_an_hour_ago(ledger)
+    before = lab.status()
+
+    started = start(lab, "second")
+
+    outcome = ledger.run("first", 1).outcome()
+    assert (before.state, before.summary) == (JobState.FAILED, "failed: its nodes are gone")
+    assert outcome is not None
+    assert (outcome.state, outcome.detail) == ("failed", "its nodes are gone")
+    assert ledger.current() == started
+
+
+def test_a_run_with_a_node_or_a_request_for_one_holds_the_environment(
+    lab: JobControl, ledger: JobLedger, fleet: Fleet
+) -> None:
+    _of_an_hour_ago(ledger)
+    fleet.scale_up(1)
+
+    with pytest.raises(Refused):
+        start(lab, "second")
+
+    assert ledger.run("first", 1).outcome() is None
+
+
+def test_a_run_that_has_just_been_claimed_holds_the_environment_before_it_has_asked_for_nodes(
+    lab: JobControl, ledger: JobLedger
+) -> None:
+    ledger.claim(spec(4))
+
+    with pytest.raises(Refused):
+        start(lab, "second")

@@ -10,7 +10,7 @@ import pytest
 from tests.node.jobs.lab import node
 from tests.node.jobs.said import BEGIN, drain, ended, epoch, event, publish
 from tests.node.samples import spec
-from trainfabric_node.jobs import JobLedger, JobState, NodeState, Outcome, RunRecords, StopRequest
+from trainfabric_node.jobs import JobLedger, JobState, Member, NodeState, Outcome, RunRecords, StopRequest
 from trainfabric_node.jobs.records import now
 from trainfabric_node.jobs.status import JobStatus, job_status
 from trainfabric_node.store import open_store
@@ -226,3 +226,44 @@ def test_a_run_that_lost_the_environment_without_an_outcome_has_failed(ledger: J
     ledger.release(spec())
 
     assert _status(ledger).summary == "failed: the run ended without saying how"
+
+
+def _member(name: str) -> Member:
+    return Member(
+        instance_id=name,
+        role=Role.WORKER,
+        life_cycle_state="InService",
+        launch_template_version=None,
+        protected=False,
+    )
+
+
+def test_a_node_that_is_not_in_the_fleet_any_more_is_lost_whatever_was_written_last(
+    ledger: JobLedger, records: RunRecords
+) -> None:
+    for name in ("i-1", "i-2"):
+        records.report(node(name, NodeState.RUNNING))
+    records.report(node("i-3", NodeState.FAILED))
+
+    status = job_status(ledger, ledger.job("first"), [_member("i-1")])
+
+    assert [(one.instance_id, one.state, one.detail) for one in status.nodes] == [
+        ("i-1", NodeState.RUNNING, ""),
+        ("i-2", NodeState.LOST, "not in the fleet any more"),
+        ("i-3", NodeState.FAILED, ""),
+    ]
+
+
+def test_no_node_of_a_run_that_has_ended_is_up(ledger: JobLedger, records: RunRecords) -> None:
+    records.report(node("i-1", NodeState.RUNNING))
+    records.report(node("i-2", NodeState.DONE))
+
+    records.conclude(Outcome(state="failed", ended=now()))
+
+    assert [one.state for one in _status(ledger).nodes] == [NodeState.STOPPED, NodeState.DONE]
+
+
+def test_a_run_whose_nodes_are_all_gone_has_failed(ledger: JobLedger) -> None:
+    status = job_status(ledger, ledger.job("first"), [], abandoned=True)
+
+    assert (status.state, status.summary) == (JobState.FAILED, "failed: its nodes are gone")

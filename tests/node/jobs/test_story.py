@@ -113,6 +113,17 @@ def test_what_comes_again_and_again_is_told_once() -> None:
     ]
 
 
+def test_who_follows_is_told_each_thing_in_a_line_that_does_not_change_any_more() -> None:
+    commits = [event("commit", 2 * n, epoch=1, step=5 * n, checkpoint="s3://c") for n in (1, 2, 3)]
+
+    assert told(*commits, summed_up=False) == [
+        "19:02:02 the checkpoint of step 5 is committed",
+        "19:02:04 the checkpoint of step 10 is committed",
+        "19:02:06 the checkpoint of step 15 is committed",
+    ]
+    assert told(*commits[:2], summed_up=False) == told(*commits, summed_up=False)[:2]
+
+
 def test_the_start_the_request_to_stop_and_the_end_belong_to_the_story() -> None:
     given = spec(2, run=2, resume=True, from_step=20, spares=1, created=BEGIN)
     stop = StopRequest(detail="by trainfabric job stop", requested=BEGIN + timedelta(hours=4, minutes=59))

@@ -6,13 +6,14 @@ import contextlib
 import re
 import time
 import uuid
+from datetime import timedelta
 
 from trainfabric_node.jobs.fleet import Fleet, read_deployed
 from trainfabric_node.jobs.ledger import JobLedger
 from trainfabric_node.jobs.pins import AssetKeeper, Pinning
 from trainfabric_node.jobs.records import JOB_NAME_RULE, JobSpec, NodeStatus, Outcome, StopRequest, now
 from trainfabric_node.jobs.run_records import RunRecords
-from trainfabric_node.jobs.status import JobStatus, job_status, lost_coordinator, no_job
+from trainfabric_node.jobs.status import NODES_GONE, JobStatus, job_status, lost_coordinator, no_job
 from trainfabric_node.store import ObjectMissing, open_store
 from trainfabric_plan.deployed import DeployedEnvironment
 from trainfabric_plan.errors import NotFound, Refused, TrainfabricError, Unreachable, mistake
@@ -23,6 +24,9 @@ from trainfabric_plan.recipes import Recipe
 _POLL_S = 0.5
 _LAST_WORD_S = 15.0
 """A controller that ends a run gives its own node back as well, and then writes the outcome."""
+
+_STARTING = timedelta(minutes=5)
+"""Between the claim of the environment and the request for nodes there are fewer minutes."""
 
 _BY_COMMAND = "by trainfabric job stop"
 
@@ -64,7 +68,8 @@ class JobControl:
     ) -> JobSpec:
         """Claims the environment for a run of a job, writes what it is, and asks for its nodes.
 
-        What cannot work is refused before anything is started. The checkpoint to go on from is looked at: its manifest
+        What cannot work is refused before anything is started. A run that holds the environment without any node, and
+        none on its way, has failed: nobody is left to end it. The checkpoint to go on from is looked at: its manifest
         is the one that was committed, and each of its parts is there and whole in size. What is in the parts is
         verified by the ranks. If the nodes cannot be asked for, the environment is free again, and its groups launch
         what is deployed.
@@ -91,6 +96,7 @@ class JobControl:
         self._check(job, recipe, plan, policy, spares)
         if from_step is not None and not resume:
             raise mistake(self._where, "from-step", "given with resume", f"{from_step} without it", "add --resume")
+        self._end_abandoned()
         self._ledger.check_free(self.deployed.name, job)
         self._check_there(data_uri)
         if resume:
@@ -175,11 +181,22 @@ class JobControl:
 
     def _status(self, spec: JobSpec) -> JobStatus:
         """With the nodes that the fleet has, where these credentials may ask for them."""
-        members = None
+        members, abandoned = None, False
         if not self._ledger.run(spec.job, spec.run).outcome():
             with contextlib.suppress(TrainfabricError):
                 members = self._fleet.members()
-        return job_status(self._ledger, spec, members)
+                abandoned = self._is_abandoned(spec)
+        return job_status(self._ledger, spec, members, abandoned=abandoned)
+
+    def _is_abandoned(self, spec: JobSpec) -> bool:
+        """Whether a run without an outcome has no node any more that could write one."""
+        return now() - spec.created > _STARTING and Fleet.of_job(spec, self.deployed.region).is_empty()
+
+    def _end_abandoned(self) -> None:
+        holder = self._ledger.current()
+        if holder and not self._ledger.run(holder.job, holder.run).outcome() and self._is_abandoned(holder):
+            outcome = Outcome(state="failed", detail=NODES_GONE, ended=now())
+            self._ledger.run(holder.job, holder.run).conclude(outcome)
 
     def _claim(self, spec: JobSpec) -> None:
         try:

@@ -8,16 +8,27 @@ from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
-from pydantic import AwareDatetime
+from pydantic import AwareDatetime, Field
 
 from trainfabric_node.jobs.fleet import Member
 from trainfabric_node.jobs.ledger import JobLedger
 from trainfabric_node.jobs.phase import Phase, Whereabouts, whereabouts
-from trainfabric_node.jobs.records import REPORT_S, ControllerAddress, JobSpec, NodeStatus, Outcome, StopRequest, now
+from trainfabric_node.jobs.records import (
+    REPORT_S,
+    ControllerAddress,
+    JobSpec,
+    NodeState,
+    NodeStatus,
+    Outcome,
+    StopRequest,
+    now,
+)
 from trainfabric_node.jobs.story import tell
 from trainfabric_plan.contract import Role
 from trainfabric_plan.model import Strict
 
+NODES_GONE = "its nodes are gone"
+NOT_THERE = "not in the fleet any more"
 _SILENT = timedelta(seconds=5 * REPORT_S)
 
 
@@ -81,6 +92,8 @@ class JobStatus(Strict):
     """Where the newest run's telemetry and logs lie."""
     story: list[str] = []
     """What happened in the newest run, in order: a time of day in UTC and a sentence each."""
+    lines: list[str] = Field(default=[], exclude=True)
+    """The story for those who follow it: whatever comes has a line of its own, so that none changes any more."""
     events: list[dict[str, Any]] = []
     """What the story is told from; see `contract.Event`."""
 
@@ -90,15 +103,18 @@ def no_job(environment: str) -> JobStatus:
     return JobStatus(environment=environment, state=JobState.NONE, summary="no job has been started")
 
 
-def job_status(ledger: JobLedger, spec: JobSpec, members: Sequence[Member] | None = None) -> JobStatus:
+def job_status(
+    ledger: JobLedger, spec: JobSpec, members: Sequence[Member] | None = None, *, abandoned: bool = False
+) -> JobStatus:
     """The status of a job's newest run.
 
     Args:
         ledger: The records.
         spec: The run.
         members: The nodes that the fleet has now; `None` if that is not known.
+        abandoned: Whether its nodes are gone, and with them all who could have said how it ended.
     """
-    run = _Run.read(ledger, spec, members)
+    run = _Run.read(ledger, spec, members, abandoned)
     checkpoints = ledger.checkpoints(spec.job)
     commit = checkpoints.newest()
     state = run.state()
@@ -117,7 +133,7 @@ def job_status(ledger: JobLedger, spec: JobSpec, members: Sequence[Member] | Non
         epoch=run.where.epoch or None,
         nodes_training=run.where.nodes or None,
         layout=run.where.layout or str(spec.plan.layout),
-        nodes=run.nodes,
+        nodes=run.shown_nodes(),
         step=run.last.get("step"),
         steps=spec.recipe.steps,
         loss=run.last.get("loss"),
@@ -126,6 +142,7 @@ def job_status(ledger: JobLedger, spec: JobSpec, members: Sequence[Member] | Non
         checkpoint_uri=checkpoints.checkpoint_uri(commit) if commit else None,
         records_uri=ledger.run(spec.job, spec.run).uri,
         story=tell(spec, run.events, run.stop, run.outcome),
+        lines=tell(spec, run.events, run.stop, run.outcome, summed_up=False),
         events=run.events,
     )
 
@@ -152,9 +169,10 @@ class _Run:
     stop: StopRequest | None
     outcome: Outcome | None
     members: Sequence[Member] | None
+    abandoned: bool
 
     @classmethod
-    def read(cls, ledger: JobLedger, spec: JobSpec, members: Sequence[Member] | None) -> _Run:
+    def read(cls, ledger: JobLedger, spec: JobSpec, members: Sequence[Member] | None, abandoned: bool) -> _Run:
         records = ledger.run(spec.job, spec.run)
         holder = ledger.current()
         events, last = records.events(), ledger.last_step(spec.job) or {}
@@ -169,12 +187,13 @@ class _Run:
             stop=records.stop_request(),
             outcome=records.outcome(),
             members=members,
+            abandoned=abandoned,
         )
 
     def state(self) -> JobState:
         if self.outcome:
             return JobState(self.outcome.state)
-        if not self.holds:
+        if not self.holds or self.abandoned:
             return JobState.FAILED
         if self.stop:
             return JobState.STOPPING
@@ -198,12 +217,25 @@ class _Run:
 
     def _why(self, state: JobState) -> str:
         if state.ended:
-            return self.outcome.detail if self.outcome else "the run ended without saying how"
+            silent = NODES_GONE if self.abandoned else "the run ended without saying how"
+            return self.outcome.detail if self.outcome else silent
         if self._lost_coordinator():
             return self._coordinator()
         if self.stop:
             return "all ranks save, then the nodes are released"
         return self._phase()
+
+    def shown_nodes(self) -> list[NodeStatus]:
+        """As last written; but one that is not in the fleet any more, or whose run has ended, cannot be up."""
+        there = None if self.members is None else {member.instance_id for member in self.members}
+        return [self._shown(node, gone=there is not None and node.instance_id not in there) for node in self.nodes]
+
+    def _shown(self, node: NodeStatus, *, gone: bool) -> NodeStatus:
+        if node.state.ended:
+            return node
+        if self.outcome:
+            return node.model_copy(update={"state": NodeState.STOPPED})
+        return node.model_copy(update={"state": NodeState.LOST, "detail": NOT_THERE}) if gone else node
 
     def _lost_coordinator(self) -> bool:
         """At the end of a run it goes with the others, before the outcome is written."""
@@ -221,7 +253,7 @@ class _Run:
         where, because = self.where, f": {self.where.detail}" if self.where.detail else ""
         match where.phase:
             case Phase.GATHERING:
-                up = sum(not node.state.ended for node in self.nodes)
+                up = sum(not node.state.ended for node in self.shown_nodes())
                 return f"{up} of {self.spec.plan.nodes + self.spec.spares} nodes have come up"
             case Phase.LOADING:
                 return f"epoch {where.epoch} is formed, and its ranks have not finished a step yet"

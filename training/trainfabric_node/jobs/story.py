@@ -24,7 +24,12 @@ class _Said:
 
 
 def tell(
-    spec: JobSpec, events: list[EventLine], stop: StopRequest | None = None, outcome: Outcome | None = None
+    spec: JobSpec,
+    events: list[EventLine],
+    stop: StopRequest | None = None,
+    outcome: Outcome | None = None,
+    *,
+    summed_up: bool = True,
 ) -> list[str]:
     """One line for each thing that happened: a time of day in UTC, with the date where it changes, and a sentence.
 
@@ -33,8 +38,9 @@ def tell(
         events: Its events by time, see `contract.Event`.
         stop: That it was asked to stop.
         outcome: How it ended.
+        summed_up: Whether what comes again and again is one line, which grows as it comes.
     """
-    said = [_Said(spec.created, _start(spec)), *_of_events(spec, events)]
+    said = [_Said(spec.created, _start(spec)), *_of_events(spec, events, summed_up=summed_up)]
     if stop:
         said.append(_Said(stop.requested, f"asked to stop {stop.detail}".rstrip()))
     if outcome:
@@ -62,11 +68,11 @@ def _end(outcome: Outcome) -> str:
     return f"the run has ended: {outcome.state}{at}" + (f": {_short(outcome.detail)}" if outcome.detail else "")
 
 
-def _of_events(spec: JobSpec, events: list[EventLine]) -> Iterator[_Said]:
+def _of_events(spec: JobSpec, events: list[EventLine], *, summed_up: bool) -> Iterator[_Said]:
     kept = [event for event in events if not _is_an_echo(event, events)]
     for kind, group in groupby(kept, key=lambda event: event["event"]):
         alike = list(group)
-        if kind in _SUMMARIES and len(alike) > 1:
+        if summed_up and kind in _SUMMARIES and len(alike) > 1:
             yield _Said(_time(alike[-1]), _SUMMARIES[kind](alike))
         else:
             yield from (_Said(_time(event), _sentence(spec, event)) for event in alike)
