@@ -145,7 +145,7 @@ def test_a_coordinator_that_is_lost_comes_back_and_goes_on(running: Lab) -> None
     back = time.time()
     running.wait_for("an epoch with it", lambda: running.epoch()["number"] > before)
     running.wait_for_step_beyond(running.highest_step())
-    assert time.time() - back < 60
+    assert time.time() - back < 30
     assert _commits_follow_their_claim(running)
 
 
