@@ -187,3 +187,22 @@ def test_after_a_refusal_no_node_is_asked_for_any_more(aws: str, fleet: Fleet) -
         fleet.scale_up(20)
 
     assert wanted() == NOTHING
+
+
+def test_a_fleet_that_has_become_smaller_gets_its_size_again(aws: str, fleet: Fleet) -> None:
+    fleet.scale_up(4)
+    fleet.give_back(workers(fleet)[0].instance_id)
+    assert wanted() == {**ALL, "lab-workers": 2}
+
+    fleet.restore(4)
+
+    assert wanted() == ALL
+    assert len(workers(fleet)) == 3
+
+
+def test_nodes_stay_when_more_are_refused_to_a_running_job(aws: str, fleet: Fleet) -> None:
+    fleet.scale_up(4)
+    with pytest.raises(Unreachable):
+        fleet.restore(20)
+
+    assert wanted() == ALL
