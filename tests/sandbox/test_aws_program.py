@@ -54,6 +54,7 @@ def test_every_call_of_the_boot_scripts_is_one_that_aws_knows(tmp_path: Path) ->
         call = understood(get_session(), words)
         if call.service != "s3":
             shape = get_session().get_service_model(call.service).operation_model(call.operation).input_shape
+            assert shape is not None
             assert not ParamValidator().validate(call.parameters, shape).has_errors()
 
 
