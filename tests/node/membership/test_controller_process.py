@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -26,6 +27,7 @@ from trainfabric_node.jobs import JobLedger, JobSpec, NodeState
 from trainfabric_node.jobs.fleet import Fleet
 from trainfabric_node.jobs.records import StopRequest, now
 from trainfabric_node.membership.protocol import EpochRecord
+from trainfabric_node.membership.timing import FAST
 from trainfabric_node.store import open_store
 from trainfabric_plan.contract import Role, environment_parameter
 from trainfabric_plan.deployed import DeployedEnvironment
@@ -256,6 +258,36 @@ def test_a_silent_node_is_lost_and_replaced(lab: Lab) -> None:
     assert fresh.instance_id in lab.epochs()[2]
     assert lost.instance_id not in lab.epochs()[2]
     assert lost.answers[-1].epoch >= 2
+
+
+def test_a_controller_that_hears_nobody_gives_nobody_back_and_goes_on_with_all_once_it_does(lab: Lab) -> None:
+    begin(lab)
+    names = list(lab.supervisors)
+    workers = [lab.supervisors[name] for name in names[1:]]
+    for one in workers:
+        one.is_frozen = True
+    frozen = time.monotonic()
+    until(lambda: lab.epochs()[-1] == names[:1], what=lab.log)
+    until(lambda: time.monotonic() - frozen > FAST.give_up_s + 3)
+    for one in workers:
+        one.is_frozen = False
+    until(lambda: len(lab.records()) > 2 and lab.epochs()[-1] == names, what=lab.log)
+    lab.reach(3)
+
+    assert names[:1] in lab.epochs()
+    assert lab.told("node_replaced") == []
+    assert [member.instance_id for member in lab.fleet.members()] == names
+
+
+def test_nodes_are_those_of_the_job_whatever_is_deployed_meanwhile(lab: Lab) -> None:
+    boto3.client("ssm").put_parameter(
+        Name=environment_parameter("lab"), Value='{"of": "another version"}', Type="String", Overwrite=True
+    )
+    begin(lab)
+    lab.ledger.run("first", 1).request_stop(StopRequest(detail="by trainfabric job stop", requested=now()))
+
+    assert lab.outcome()[0] == "stopped"
+    assert lab.wanted() == [0, 0]
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])

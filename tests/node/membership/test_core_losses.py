@@ -306,6 +306,18 @@ def test_a_controller_that_hears_nobody_but_its_own_node_gives_none_back() -> No
     assert field.replaced == []
 
 
+def test_nodes_that_are_heard_again_one_after_the_other_are_not_given_back() -> None:
+    field = training()
+    for number in (2, 3, 4):
+        field.node(number).is_silent = True
+    field.pass_s(60)
+    for number in (2, 3, 4):
+        field.node(number).is_silent = False
+        field.pass_s(3)
+
+    assert field.replaced == []
+
+
 def test_nodes_are_given_back_when_half_of_the_others_are_heard() -> None:
     field = training(8)
     for number in (2, 3, 4):

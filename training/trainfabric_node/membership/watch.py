@@ -131,5 +131,6 @@ class Watch:
     def _is_given_up(self, node: Node, now: float) -> bool:
         """Whether it is silent for long enough, and it is not the controller that hears nobody."""
         name = node.beat.instance_id
-        silence_s = min(self._roster.silence_s(name, now), now - node.spared)
-        return silence_s > self._timing.give_up_s and self._roster.hears_others(name, self._own_id, now)
+        if not self._roster.hears_others(name, self._own_id, now):
+            node.spared = now  # nodes come back one after the other
+        return min(self._roster.silence_s(name, now), now - node.spared) > self._timing.give_up_s
