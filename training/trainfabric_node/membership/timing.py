@@ -63,7 +63,7 @@ PRODUCTION = Timing(
 FAST = Timing(
     beat_s=0.1,
     dead_s=1.5,
-    lease_s=6.0,
+    lease_s=10.0,
     settle_s=0.2,
     look_s=0.05,
     notice_s=0.5,
@@ -73,7 +73,7 @@ FAST = Timing(
     rank_stalled_s=3.0,
     step_stalled_s=60.0,
     drain_s=60.0,
-    give_up_s=8.0,
+    give_up_s=14.0,
 )
 """For quiet machines and tests: a lost node is noticed within two seconds, and a stall of two seconds is a loss."""
 
