@@ -240,7 +240,7 @@ def test_a_lost_node_is_given_back_when_it_stays_silent() -> None:
 
     field.pass_s(60)
 
-    assert field.replaced == [("i-3", "not heard for 8 s")]
+    assert field.replaced == [("i-3", "not heard for 14 s")]
 
 
 def test_a_node_that_comes_back_before_it_is_given_back_is_taken_in_at_a_checkpoint() -> None:
