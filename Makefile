@@ -46,8 +46,9 @@ test: setup test-infrastructure test-training test-end-to-end test-faults ## run
 test-infrastructure: setup
 	$(PYTEST) -n 2 tests/plan tests/cli tests/architecture tests/cdk tests/stacks tests/snapshots tests/nag tests/examples
 
-test-training: setup # side by side: the node's tests mostly wait, the trainer's mostly compute
-	@$(MAKE) -j2 --output-sync=target test-node test-trainer
+test-training: setup # one after the other: tests of heartbeats mind a machine that is busy with something else
+	@$(MAKE) test-node
+	@$(MAKE) test-trainer
 
 test-node:
 	$(PYTEST) tests/node

@@ -62,7 +62,9 @@ def test_ranks_that_are_asked_to_leave_do_and_the_node_says_so_when_all_is_uploa
     controller.await_state("1 resume", "i-1")
     result = lab.ledger.run(run.job, run.run).result()
     assert result is not None
-    assert (result.status, result.step) == ("stopped", controller.said["i-1"][-1].step)
+    assert result.status == "stopped"
+    # ranks that only count do not wait for each other: another may have come further than rank 0
+    assert 0 < result.step <= controller.said["i-1"][-1].step
     assert (node.folder / "runs/first/0001/epochs/00000001/stop").read_text() == "checkpoint"
 
 
