@@ -131,7 +131,7 @@ class Supervisor:
             return
 
 
-def until(condition: Callable[[], object], within_s: float = 20.0, what: Callable[[], object] = lambda: "") -> float:
+def until(condition: Callable[[], object], within_s: float = 60.0, what: Callable[[], object] = lambda: "") -> float:
     """Waits until it holds; how long that took."""
     begun = time.monotonic()
     while not condition():

@@ -27,7 +27,7 @@ def session_of(process: int) -> int:
     return os.getsid(process)
 
 
-def until(condition: Callable[[], object], seconds: float = 20.0) -> None:
+def until(condition: Callable[[], object], seconds: float = 60.0) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, f"the condition must come true within {seconds:g} s"
