@@ -51,7 +51,8 @@ class Aws:
         return {output["OutputKey"]: output["OutputValue"] for output in described["Outputs"]}
 
     def stack_names(self) -> list[str]:
-        return [stack["StackName"] for stack in self.client("cloudformation").describe_stacks()["Stacks"]]
+        pages = self.client("cloudformation").get_paginator("describe_stacks").paginate()
+        return [stack["StackName"] for page in pages for stack in page["Stacks"]]
 
     def resources(self, stack: str) -> dict[str, dict[str, str]]:
         with urllib.request.urlopen(self.endpoint + RESOURCES_PATH) as answer:

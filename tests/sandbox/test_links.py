@@ -297,8 +297,8 @@ def test_a_node_without_a_link_lives_on_and_still_has_its_metadata(
     # when
     (node.directory / "link-up").touch()
     runner.tick()
-    # then
-    assert inside(network, reaches_aws)
+    # then: as soon as the node has found the bridge's address again
+    wait_until(lambda: inside(network, reaches_aws), timeout_s=20, what="the link")
 
 
 def test_all_of_a_node_is_in_its_network_at_its_address(fleet: SmallFleet, runner: NodeRunner) -> None:
