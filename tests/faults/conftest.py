@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.faults.lab import Lab, lab
+from tests.faults.lab import Lab, lab, settled
 
 NODES = 4
 
@@ -21,7 +21,5 @@ def broken(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
 @pytest.fixture
 def running(broken: Lab) -> Iterator[Lab]:
     """The same, whole again before the test, and without processes that outlived their node after it."""
-    broken.wait_until_whole(NODES)
-    broken.wait_for_step_beyond(broken.highest_step())
-    yield broken
-    broken.wait_for("no process of a node that is gone", lambda: not broken.orphans())
+    with settled(broken, NODES) as made:
+        yield made

@@ -312,6 +312,15 @@ def lab(
         yield Lab(session, session.start_nodes("--network", network))
 
 
+@contextlib.contextmanager
+def settled(made: Lab, nodes: int) -> Iterator[Lab]:
+    """A lab that is whole again before a test, and without processes that outlived their node after it."""
+    made.wait_until_whole(nodes)
+    made.wait_for_step_beyond(made.highest_step())
+    yield made
+    made.wait_for("no process of a node that is gone", lambda: not made.orphans())
+
+
 def kill(pid: int | None) -> None:
     """SIGKILL to a process that must be there."""
     assert pid is not None, "the process to kill must run"

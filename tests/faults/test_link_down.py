@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from sandbox.namespaces import inside
-from tests.faults.lab import AGENT, Lab, LocalNode, lab
+from tests.faults.lab import AGENT, Lab, LocalNode, lab, settled
 from trainfabric_node.membership.timing import FAST
 from trainfabric_plan.contract import CONTROL_PORT
 
@@ -34,10 +34,8 @@ def linked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
 @pytest.fixture
 def running(linked: Lab) -> Iterator[Lab]:
     """The same, whole again before the test, and without processes that outlived their node after it."""
-    linked.wait_until_whole(NODES)
-    linked.wait_for_step_beyond(linked.highest_step())
-    yield linked
-    linked.wait_for("no process of a node that is gone", lambda: not linked.orphans())
+    with settled(linked, NODES) as made:
+        yield made
 
 
 def test_a_worker_without_link_fences_itself_and_is_replaced_while_the_others_go_on(running: Lab) -> None:
