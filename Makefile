@@ -16,7 +16,7 @@ export JSII_SILENCE_WARNING_DEPRECATED_NODE_VERSION := 20
 export CDK_DISABLE_CLI_TELEMETRY := true
 export PATH := $(CURDIR)/$(BIN):$(CURDIR)/node_modules/.bin:$(PATH)
 
-.PHONY: help setup demo test lint types check check-deep synth validate snapshots bench build clean
+.PHONY: help setup demo test lint types check check-deep synth validate snapshots generate bench build clean
 
 help: ## print this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -86,6 +86,13 @@ validate: setup ## synthesise with CDK's own CloudFormation validation on (slow,
 	.ci/validate
 
 snapshots: setup ## accept the templates as they are now
+	$(PYTEST) tests/snapshots --snapshot-update
+
+generate: setup ## write everything that is generated from the code: schema, references, snapshots, the README's picture
+	$(BIN)/python -m trainfabric_plan.environment.schema environments/environment.schema.json
+	$(BIN)/python -m trainfabric_plan.environment.reference docs/environment-file.md
+	$(BIN)/python -m trainfabric_plan.job_reference docs/jobs.md
+	$(BIN)/trainfabric plan draw environments/demo.yaml -o docs/pictures/environment.svg
 	$(PYTEST) tests/snapshots --snapshot-update
 
 build: setup ## the wheel, into dist/

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from trainfabric_cdk.bundle import TrainingAsset as TrainingAsset
+    from trainfabric_cdk.capacity import Capacity as Capacity
     from trainfabric_cdk.cluster.parallelcluster import ParallelClusterStack as ParallelClusterStack
     from trainfabric_cdk.errors import PropertyError as PropertyError
-    from trainfabric_cdk.fleet import Capacity as Capacity
     from trainfabric_cdk.fleet import SpotTrainingFleet as SpotTrainingFleet
     from trainfabric_cdk.network import EfaSecurityGroup as EfaSecurityGroup
     from trainfabric_cdk.network import TrainingVpc as TrainingVpc
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from trainfabric_cdk.storage import LustreMount as LustreMount
 
 _ROOMS = {
-    "Capacity": "fleet",
+    "Capacity": "capacity",
     "CheckpointBucket": "storage",
     "DataBucket": "storage",
     "EfaClusterPlacementGroup": "placement",

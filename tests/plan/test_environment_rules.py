@@ -65,7 +65,7 @@ from trainfabric_plan.errors import InvalidInput, Mistake
         pytest.param({"fleet.nodes": "4"}, "demo.yaml: fleet.nodes must be a whole number, got '4'", id="text node"),
         pytest.param(
             {"fleet.workers": "reserved"},
-            "demo.yaml: fleet.workers must be one of 'spot' or 'on_demand', got 'reserved'",
+            "demo.yaml: fleet.workers must be one of 'on_demand', 'spot', 'capacity_block', 'reservation' or 'interruptible_reservation', got 'reserved'",
             id="unknown choice",
         ),
         pytest.param(

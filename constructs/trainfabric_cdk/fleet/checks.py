@@ -9,8 +9,8 @@ from aws_cdk import Annotations, Stack
 from aws_cdk import aws_ec2 as ec2
 from constructs import IConstruct
 
+from trainfabric_cdk.capacity import Capacity
 from trainfabric_cdk.errors import at_construct, is_known, is_whole_number, property_error, refuse
-from trainfabric_cdk.fleet.capacity import Capacity
 from trainfabric_cdk.network import EfaSecurityGroup
 from trainfabric_plan.catalog import InstanceType
 from trainfabric_plan.catalog import instance_type as catalog_row

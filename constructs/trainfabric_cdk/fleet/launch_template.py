@@ -14,7 +14,7 @@ from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
-from trainfabric_cdk.fleet.capacity import Capacity
+from trainfabric_cdk.capacity import Capacity
 from trainfabric_plan.catalog import Interface
 
 DEFAULT_IMAGE = "resolve:ssm:/aws/service/deeplearning/ami/x86_64/base-oss-nvidia-driver-gpu-ubuntu-24.04/latest/ami-id"

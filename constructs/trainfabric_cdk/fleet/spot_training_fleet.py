@@ -13,7 +13,7 @@ from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
 from trainfabric_cdk.bundle import TrainingAsset
-from trainfabric_cdk.fleet.capacity import Capacity
+from trainfabric_cdk.capacity import Capacity
 from trainfabric_cdk.fleet.checks import (
     check_fleet,
     check_image,

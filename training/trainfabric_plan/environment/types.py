@@ -42,6 +42,14 @@ class Network(Strict):
     """Route table of the existing subnet: an S3 gateway endpoint is added to it. Leave out if it has one."""
     assign_public_ips: bool = False
     """Public addresses on the nodes. EC2 refuses them for nodes with several interfaces, as EFA nodes are."""
+    egress: Literal["nat", "endpoints"] = "nat"
+    """How nodes of a network made here reach the rest: a NAT gateway, or VPC endpoints of the services that they call
+    and nothing else. Without NAT nothing can be installed at boot: it needs fleet.prepared_image."""
+    has_s3_endpoint: bool = False
+    """Of an existing network: its route table has an S3 gateway endpoint already, so that none is added."""
+
+
+KeyArn = Annotated[str, StringConstraints(pattern=r"^arn:aws[a-z-]*:kms:[a-z0-9-]+:\d{12}:key/[A-Za-z0-9-]+$")]
 
 
 class Bucket(Strict):
@@ -49,20 +57,59 @@ class Bucket(Strict):
 
     name: BucketName
     """Name of the bucket, in the environment's region and account."""
-    kms_key_arn: (
-        Annotated[str, StringConstraints(pattern=r"^arn:aws[a-z-]*:kms:[a-z0-9-]+:\d{12}:key/[A-Za-z0-9-]+$")] | None
-    ) = None
+    kms_key_arn: KeyArn | None = None
     """ARN of the KMS key that encrypts the bucket, if one does: the nodes may then use it. The key's own policy must
     let FSx use it as well (docs/how-to/use-existing-resources.md)."""
 
 
-class Lustre(Strict):
-    """The FSx for Lustre file system (PERSISTENT_2, SSD), linked to the data bucket."""
+FileEvent = Literal["new", "changed", "deleted"]
 
+
+class LustreLink(Strict):
+    """A directory of the file system that is a prefix of a bucket: a data repository association."""
+
+    path: Annotated[str, StringConstraints(pattern=r"^/[A-Za-z0-9._/-]+$")]
+    """Directory below the mount point, such as /data."""
+    bucket: Bucket | None = None
+    """An existing bucket in the environment's region; the data bucket if not given."""
+    prefix: str
+    """Key prefix, such as data/. No two links overlap, and none lies in the checkpoint bucket."""
+    imports: list[FileEvent] = ["new", "changed", "deleted"]
+    """What happens in the bucket and shows in the directory."""
+    exports: list[FileEvent] = ["new", "changed", "deleted"]
+    """What happens in the directory and is written to the bucket."""
+
+
+class Lustre(Strict):
+    """The FSx for Lustre file system, linked to the data bucket."""
+
+    file_system_id: Annotated[str, StringConstraints(pattern=r"^fs-[0-9a-f]{17}$")] | None = None
+    """An existing file system in the subnet's zone; needs mount_name, and excludes every size below."""
+    mount_name: Annotated[str, StringConstraints(pattern=r"^[a-z0-9]{8}$")] | None = None
+    """Mount name of the existing file system (aws fsx describe-file-systems shows it)."""
+    deployment: Literal["persistent_2", "intelligent_tiering", "scratch_2"] = "persistent_2"
+    """PERSISTENT_2 on SSD; PERSISTENT_2 that tiers to object storage and grows by itself; SCRATCH_2, which is not
+    replicated and loses files when a file server fails."""
     capacity_gib: int = 1200
-    """1200, or a multiple of 2400."""
+    """1200, or a multiple of 2400; more with efa. Not for intelligent_tiering. 1200 if neither it nor
+    required_throughput_mbps is given."""
+    required_throughput_mbps: Annotated[int, Field(ge=1)] | None = None
+    """What the nodes read together, in MB/s, instead of capacity_gib: the smallest size that gives it is chosen."""
     throughput_mbps_per_tib: int = 125
-    """125, 250, 500 or 1000 MB/s per TiB."""
+    """125 (the default), 250, 500 or 1000 MB/s per TiB. Only for persistent_2."""
+    throughput_mbps: int | None = None
+    """1000, 2000 or a multiple of 4000 MB/s. Only for intelligent_tiering, which needs it."""
+    read_cache_gib: int | None = None
+    """SSD read cache of intelligent_tiering; in proportion to its throughput if not given."""
+    metadata_iops: int | None = None
+    """Metadata operations per second: 1500, 3000, 6000, or a multiple of 12000 up to 192000; with the storage if not
+    given. intelligent_tiering needs 6000 or 12000."""
+    efa: bool = False
+    """Lustre over EFA, with GPUDirect Storage; only when created, and in larger steps of capacity."""
+    maintenance_window: Annotated[str, StringConstraints(pattern=r"^[1-7]:([01]\d|2[0-3]):[0-5]\d$")] | None = None
+    """When FSx may restart file servers, weekly, UTC: day (1 is Monday), hour and minute, such as 7:03:00."""
+    links: Annotated[list[LustreLink], Field(min_length=1, max_length=8)] | None = None
+    """Directories that are prefixes of buckets; /data as data/ of the data bucket if not given."""
     compression: Literal["lz4", "none"] = "lz4"
     """Compression of the data on disk."""
     mount_point: Annotated[str, StringConstraints(pattern=MOUNT_POINT_PATTERN)] = "/fsx"
@@ -78,6 +125,11 @@ class Storage(Strict):
     """An existing bucket for checkpoints and job records; one is made if not given."""
     lustre: Lustre = Lustre()
     """The file system that caches the data bucket for the nodes."""
+    kms_key_arn: KeyArn | None = None
+    """A customer key for everything that is made here: buckets, file system and the nodes' volumes. Its policy must let
+    the account's Auto Scaling and Spot service roles use it (docs/how-to/use-existing-resources.md)."""
+    shared_home: Literal["efs", "openzfs"] | None = None
+    """A shared /home for people and code, made here; none if not given."""
     retain: bool = True
     """Keep buckets and file system when the environment is destroyed. `false` deletes empty buckets; a file system goes
     with its data, so it needs the context `trainfabric:deleteContents` with the environment's name as well."""
@@ -93,8 +145,25 @@ class Fleet(Strict):
     spares: Annotated[int, Field(ge=0, le=64)] = 0
     """Workers beyond nodes that a job keeps up and warm, billed like the others, to take the place of a lost node at
     once."""
-    workers: Literal["spot", "on_demand"] = "spot"
-    """How the workers are bought; the coordinator is always on demand."""
+    workers: Literal["on_demand", "spot", "capacity_block", "reservation", "interruptible_reservation"] = "spot"
+    """How the workers are bought. The coordinator is on demand beside on_demand, spot and interruptible_reservation, and
+    of the same reservation as the workers otherwise, if it trains."""
+    reservation: str | None = None
+    """Of workers capacity_block, reservation and interruptible_reservation: cr-…, or the ARN of a resource group of
+    reservations (not for a block)."""
+    placement_group_name: str | None = None
+    """The cluster placement group that the reservation was made in, if it was made in one."""
+    max_nodes_per_group: Annotated[int, Field(ge=1)] | None = None
+    """Split the nodes over several placement groups of at most so many; one group if not given."""
+    coordinator: Literal["training", "control"] = "training"
+    """Whether the coordinator trains, or is a small node beside fleet.nodes that only controls."""
+    control_instance_type: str = "m7i.large"
+    """Instance type of a coordinator that only controls."""
+    interfaces: Literal["addresses", "bandwidth"] = "addresses"
+    """Of EFA types that offer both: one IP address per node, or all of the node's IP bandwidth with an address for each
+    ENA interface."""
+    prepared_image: bool = False
+    """Whether ami_id holds all that boot would install: the Python environment of the lock file and the Lustre client."""
     max_spot_price: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
     """Most US dollars per hour for a spot node; the on-demand price if not given. Only for spot workers."""
     efa: bool = True
@@ -110,7 +179,13 @@ class Training(Strict):
     """What runs on the nodes."""
 
     recipe: str
-    """Name of a recipe, such as tiny_cpu."""
+    """Name of a recipe, such as tiny_cpu; or command."""
+    command: str | None = None
+    """A shell command of your own that every node runs once per epoch instead of a recipe (docs/own-training-code.md)."""
+    code: str | None = None
+    """Folder with the code of command, relative to the environment file; `job start` uploads it."""
+    image: str | None = None
+    """Container image in which command runs, such as 123456789012.dkr.ecr.us-east-1.amazonaws.com/megatron:2026-11."""
     layout: Layout | None = None
     """Degrees of parallelism; the planner chooses if not given."""
     ranks_per_node: Annotated[int, Field(ge=1)] | None = None
