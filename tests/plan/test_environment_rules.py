@@ -22,7 +22,9 @@ from trainfabric_plan.errors import InvalidInput, Mistake
         pytest.param(
             {"storage.lustre.zzz": 1},
             "demo.yaml: storage.lustre.zzz must be a known key, got zzz; "
-            "the keys here are capacity_gib, throughput_mbps_per_tib, compression, mount_point",
+            "the keys here are file_system_id, mount_name, deployment, capacity_gib, required_throughput_mbps, "
+            "throughput_mbps_per_tib, throughput_mbps, read_cache_gib, metadata_iops, efa, maintenance_window, links, "
+            "compression, mount_point",
             id="unknown key that resembles none",
         ),
         pytest.param(
@@ -65,7 +67,8 @@ from trainfabric_plan.errors import InvalidInput, Mistake
         pytest.param({"fleet.nodes": "4"}, "demo.yaml: fleet.nodes must be a whole number, got '4'", id="text node"),
         pytest.param(
             {"fleet.workers": "reserved"},
-            "demo.yaml: fleet.workers must be one of 'on_demand', 'spot', 'capacity_block', 'reservation' or 'interruptible_reservation', got 'reserved'",
+            "demo.yaml: fleet.workers must be one of 'on_demand', 'spot', 'capacity_block', 'reservation' or "
+            "'interruptible_reservation', got 'reserved'",
             id="unknown choice",
         ),
         pytest.param(
