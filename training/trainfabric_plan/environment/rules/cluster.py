@@ -1,0 +1,51 @@
+"""Rules about the orchestrator, fault tolerance and tags that look at several values of an environment."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from trainfabric_plan.catalog import INSTANCE_TYPES
+from trainfabric_plan.environment.rules.sections import Broken, Rule, Sections, not_in_catalog
+from trainfabric_plan.environment.tags import tag_problems
+
+
+def _head_node(given: Sections) -> Iterator[Broken]:
+    if not given.parallelcluster:
+        return
+    name, wanted = "parallelcluster.head_node_instance_type", given.parallelcluster.head_node_instance_type
+    head = INSTANCE_TYPES.get(wanted)
+    if head is None:
+        yield not_in_catalog(name, wanted)
+    elif head.architecture != "x86_64":
+        remedy = "choose an x86_64 type, such as m7i.2xlarge"
+        yield {"name": name, "rule": "an x86_64 type, as the nodes' image is", "got": wanted, "remedy": remedy}
+
+
+def _fewest_nodes(given: Sections) -> Iterator[Broken]:
+    fewest = given.fault_tolerance.minimum_nodes if given.fault_tolerance else None
+    if given.fleet and fewest and fewest > given.fleet.nodes:
+        yield {
+            "name": "fault_tolerance.minimum_nodes",
+            "rule": f"at most the {given.fleet.nodes} of fleet.nodes",
+            "got": str(fewest),
+            "remedy": f"use {given.fleet.nodes} to wait for every node, or fewer to go on with what is left",
+        }
+
+
+def _only_for_a_fleet(given: Sections) -> Iterator[Broken]:
+    if given.orchestrator != "parallelcluster" or not given.fault_tolerance:
+        return
+    for key in sorted(given.fault_tolerance.model_fields_set):
+        yield {
+            "name": f"fault_tolerance.{key}",
+            "rule": "left out with parallelcluster: Slurm starts its jobs again",
+            "got": str(getattr(given.fault_tolerance, key)),
+            "remedy": f"remove fault_tolerance.{key}, or use orchestrator: fleet",
+        }
+
+
+def _tags(given: Sections) -> Iterator[Broken]:
+    return tag_problems(given.tags or {})
+
+
+RULES: tuple[Rule, ...] = (_head_node, _fewest_nodes, _only_for_a_fleet, _tags)

@@ -1,0 +1,67 @@
+"""Rules about zone and network that look at several values of an environment."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from trainfabric_plan.catalog import efa_interfaces
+from trainfabric_plan.environment.rules.sections import Broken, Rule, Sections
+
+
+def _zone(given: Sections) -> Iterator[Broken]:
+    if given.region and given.availability_zone and not _is_zone_of(given.availability_zone, given.region):
+        yield {
+            "name": "availability_zone",
+            "rule": f"a zone of {given.region}",
+            "got": given.availability_zone,
+            "remedy": f"use {given.region}a or another zone that offers the instance type",
+        }
+
+
+def _is_zone_of(zone: str, region: str) -> bool:
+    suffix = zone.removeprefix(region)
+    return suffix != zone and len(suffix) == 1 and suffix.isalpha()
+
+
+def _public_ips(given: Sections) -> Iterator[Broken]:
+    if not (given.network and given.network.assign_public_ips and given.fleet and given.fleet.efa and given.instance):
+        return
+    interfaces = len(efa_interfaces(given.instance))
+    if interfaces > 1:
+        yield {
+            "name": "network.assign_public_ips",
+            "got": "true",
+            "rule": f"false for {given.instance.name}: EC2 gives nodes with {interfaces} interfaces no public address",
+            "remedy": "use a private subnet with a NAT gateway, which is the default",
+        }
+
+
+def _existing_network(given: Sections) -> Iterator[Broken]:
+    if not given.network:
+        return
+    network = given.network
+    if bool(network.vpc_id) != bool(network.subnet_id):
+        missing = "subnet_id" if network.vpc_id else "vpc_id"
+        yield {
+            "name": f"network.{missing}",
+            "rule": "given together with its counterpart",
+            "got": "nothing",
+            "remedy": f"add network.{missing}, or leave both out and trainfabric makes the network",
+        }
+    if network.vpc_id and network.cidr:
+        yield {
+            "name": "network.cidr",
+            "rule": "absent when the VPC exists already",
+            "got": network.cidr,
+            "remedy": "remove network.cidr; the existing VPC keeps its range",
+        }
+    if network.route_table_id and not network.subnet_id:
+        yield {
+            "name": "network.route_table_id",
+            "rule": "given only with an existing subnet",
+            "got": network.route_table_id,
+            "remedy": "remove it, or add network.vpc_id and network.subnet_id",
+        }
+
+
+RULES: tuple[Rule, ...] = (_zone, _public_ips, _existing_network)
