@@ -22,13 +22,14 @@ def plan_parameter(environment: str) -> str:
     return f"/{PREFIX}/{environment}/plan"
 
 
-def group_name(environment: str, role: Role) -> str:
-    """Name of the Auto Scaling group of the nodes of one role.
+def group_name(environment: str, role: Role, number: int = 1) -> str:
+    """Name of an Auto Scaling group of the nodes of one role; the groups of workers are numbered from 1.
 
     A name of our own lets dashboards and policies name the group without importing it from its stack, which would keep
     CloudFormation from removing it. It costs nothing: no other property that we set makes CloudFormation replace one.
     """
-    return f"{PREFIX}-{environment}-{role.value}"
+    suffix = "" if number == 1 else f"-{number}"
+    return f"{PREFIX}-{environment}-{role.value}{suffix}"
 
 
 class Tag:
@@ -65,6 +66,12 @@ class NodeVariable:
     """Optional: how many EFA devices boot must find; without it boot does not look."""
     RENDEZVOUS_PORT = "TRAINFABRIC_RENDEZVOUS_PORT"
     CONTROL_PORT = "TRAINFABRIC_CONTROL_PORT"
+    PLACEMENT = "TRAINFABRIC_PLACEMENT"
+    """Number of the node's placement group, from 0: nodes of one number are near each other."""
+    TRAINS = "TRAINFABRIC_TRAINS"
+    """Optional: `0` on a coordinator that only controls; every other node trains."""
+    EVENTS_QUEUE = "TRAINFABRIC_EVENTS_QUEUE"
+    """Optional, of the coordinator: URL of the queue of what EC2 announces about nodes."""
     STATE_DIRECTORY = "TRAINFABRIC_STATE_DIRECTORY"
     ROOT = "TRAINFABRIC_ROOT"
     """Optional: a directory that stands for `/` in the user data and in boot.sh; empty on a real node."""
