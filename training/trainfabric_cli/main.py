@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from trainfabric_cli.commands import catalog, checkpoint, init, job, plan
+from trainfabric_cli.commands import catalog, checkpoint, init, job, plan, policy
 from trainfabric_plan.errors import EXIT_USER_ERROR, TrainfabricError
 
 
@@ -36,6 +36,7 @@ app.command(name="catalog")(catalog.catalog)
 app.add_typer(job.app, name="job")
 app.add_typer(checkpoint.app, name="checkpoint")
 app.command(name="init")(init.init)
+app.command(name="policy")(policy.policy)
 
 
 def _print_version(wanted: bool) -> None:

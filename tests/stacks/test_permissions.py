@@ -1,0 +1,57 @@
+"""What the plan says an environment is made of, against what the stacks synthesise."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aws_cdk.assertions import Template
+
+from trainfabric_plan.environment import Environment, validate_environment
+from trainfabric_plan.environment.file import read_environment
+from trainfabric_plan.permissions import HANDLERS, resource_types
+from trainfabric_stacks import TrainingEnvironment, training_app
+
+ENVIRONMENTS = sorted((Path(__file__).parents[2] / "environments").glob("*.yaml"))
+
+EXISTING_NETWORK = {"vpc_id": "vpc-0123456789abcdef0", "subnet_id": "subnet-0123456789abcdef0"}
+
+VARIANTS: dict[str, dict[str, Any]] = {
+    "an existing network": {"network": EXISTING_NETWORK},
+    "an existing network with its route table": {
+        "network": {**EXISTING_NETWORK, "route_table_id": "rtb-0123456789abcdef0"}
+    },
+    "existing buckets": {"storage": {"data_bucket": {"name": "our-data"}, "checkpoint_bucket": {"name": "our-saves"}}},
+    "on demand": {"fleet": {"instance_type": "p5.48xlarge", "nodes": 4, "workers": "on_demand"}},
+    "without EFA": {"fleet": {"instance_type": "p5.48xlarge", "nodes": 4, "efa": False}},
+}
+
+
+def synthesised(environment: Environment) -> set[str]:
+    stacks = TrainingEnvironment(training_app(), environment).stacks
+    templates = (Template.from_stack(stack).to_json() for stack in stacks)
+    return {one["Type"] for template in templates for one in template["Resources"].values()}
+
+
+def variant(changes: dict[str, Any]) -> Environment:
+    given = {
+        "name": "demo",
+        "region": "us-east-1",
+        "availability_zone": "us-east-1a",
+        "fleet": {"instance_type": "p5.48xlarge", "nodes": 4},
+        "training": {"recipe": "tiny_cpu", "ranks_per_node": 2},
+    }
+    return validate_environment({**given, **changes}, "test")
+
+
+ALL = {**{file.stem: read_environment(file) for file in ENVIRONMENTS}, **{k: variant(v) for k, v in VARIANTS.items()}}
+
+
+@pytest.mark.parametrize("environment", ALL.values(), ids=ALL.keys())
+def test_the_types_of_an_environment_are_those_of_its_templates(environment: Environment) -> None:
+    """A new type: add it to permissions/resource_types.py, and its actions to the table beside it."""
+    types = synthesised(environment)
+
+    assert resource_types(environment) == types
+    assert {one for one in types if not one.startswith("Custom::")} <= set(HANDLERS)
