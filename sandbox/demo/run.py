@@ -100,7 +100,16 @@ def _train_reference(session: Session, data: str) -> None:
     plan = build / "plan.json"
     plan.write_text(make_plan(environment).model_dump_json(indent=2) + "\n")
     output = build / "reference"
-    arguments = ("--recipe", environment.training.recipe, "--plan", str(plan), "--data", data, "--output", str(output))
+    arguments = (
+        "--recipe",
+        str(environment.training.recipe),
+        "--plan",
+        str(plan),
+        "--data",
+        data,
+        "--output",
+        str(output),
+    )
     how = ("--steps", str(STEPS), "--reference")
     session.commands.python("reference", "-m", "trainfabric_training", *arguments, *how)
     (build / REFERENCE_STEPS_FILE).write_text((output / STEPS_FILE).read_text())

@@ -25,7 +25,7 @@ from sandbox.services import (
 from trainfabric_plan.contract import DATA_PREFIX
 from trainfabric_plan.deployed import DeployedEnvironment
 from trainfabric_plan.environment import Environment
-from trainfabric_plan.recipes import recipe
+from trainfabric_plan.recipes import Recipe, recipe
 
 HOW_TO_DEPLOY = ("--method=direct", "--require-approval", "never", "--no-notices", "--ci")
 
@@ -83,7 +83,7 @@ class Session:
     def prepare_corpus(self) -> dict[str, Any]:
         """Tokenise the sources of the standard library into the data bucket; returns its facts and its `uri`."""
         uri = f"s3://{self.deployed.data_bucket}/{DATA_PREFIX}corpus"
-        vocabulary = str(recipe(self.environment.training.recipe).model.vocabulary)
+        vocabulary = str(_recipe_of(self.environment).model.vocabulary)
         arguments = ("prepare", "--stdlib", "--vocabulary", vocabulary, "--output", uri, "--json")
         facts: dict[str, Any] = json.loads(
             self.commands.python("corpus", "-m", "trainfabric_training.data", *arguments)
@@ -112,6 +112,11 @@ def deploy(
         environment_file=environment_file,
         deployed=deployed_environment(aws, environment.name),
     )
+
+
+def _recipe_of(environment: Environment) -> Recipe:
+    assert environment.training.recipe is not None, "a command has no corpus of ours"
+    return recipe(environment.training.recipe)
 
 
 def what_exists(session: Session, job: str) -> dict[str, Any]:

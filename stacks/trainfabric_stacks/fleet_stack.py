@@ -14,7 +14,7 @@ from trainfabric_plan import contract
 from trainfabric_plan.contract import Role
 from trainfabric_plan.deployed import DeployedEnvironment
 from trainfabric_plan.environment import Environment, Fleet
-from trainfabric_plan.planning import Plan, make_plan
+from trainfabric_plan.planning import AnyPlan, plan_for
 from trainfabric_plan.planning.cost import NOT_INCLUDED, PRICED_REGION
 from trainfabric_stacks.network_stack import NetworkStack
 from trainfabric_stacks.storage_stack import StorageStack
@@ -25,7 +25,7 @@ class FleetStack(Stack):
 
     Attributes:
         fleet: The fleet.
-        plan: Layout, memory and cost that follow from the environment.
+        plan: Layout, memory and cost that follow from the environment; of a command, nodes and cost.
     """
 
     def __init__(
@@ -39,7 +39,7 @@ class FleetStack(Stack):
         **stack: Any,
     ) -> None:
         super().__init__(scope, id, **stack)
-        self.plan = make_plan(environment)
+        self.plan = plan_for(environment)
         wanted = environment.fleet
         self.fleet = SpotTrainingFleet(
             self,
@@ -86,7 +86,7 @@ class FleetStack(Stack):
         self._parameter("EnvironmentParameter", contract.environment_parameter(environment.name), deployed)
         self._parameter("PlanParameter", contract.plan_parameter(environment.name), self.plan)
 
-    def _parameter(self, id: str, name: str, value: DeployedEnvironment | Plan) -> None:
+    def _parameter(self, id: str, name: str, value: DeployedEnvironment | AnyPlan) -> None:
         ssm.StringParameter(self, id, parameter_name=name, string_value=value.model_dump_json())
 
     def _outputs(self, region: str) -> None:
@@ -102,7 +102,7 @@ def worker_capacity(fleet: Fleet) -> Capacity:
     return Capacity.spot(fleet.max_spot_price) if fleet.workers == "spot" else Capacity.on_demand()
 
 
-def cost_text(plan: Plan) -> str:
+def cost_text(plan: AnyPlan) -> str:
     """The plan's cost per hour; a lower bound where a price is not confirmed."""
     if plan.usd_per_hour is not None:
         return f"{plan.usd_per_hour:.2f}"

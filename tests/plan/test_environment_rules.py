@@ -57,7 +57,10 @@ from trainfabric_plan.errors import InvalidInput, Mistake
             id="EFA on a type without it",
         ),
         pytest.param(
-            {"fleet.instance_type": "trn1.32xlarge"},
+            {
+                "fleet.instance_type": "trn1.32xlarge",
+                "training": {"command": "./train", "code": "code", "ranks_per_node": 32},
+            },
             "demo.yaml: fleet.ami_id must be given for trn1.32xlarge: the default image has no Neuron driver, "
             "got nothing; add the id of a Neuron image",
             id="Trainium on the default image",
@@ -270,7 +273,11 @@ def test_a_broken_rule_is_named_with_place_rule_value_and_remedy(
         ("region", "demo.yaml: region must be given, got nothing; add region"),
         ("fleet", "demo.yaml: fleet must be given, got nothing; add fleet"),
         ("fleet.nodes", "demo.yaml: fleet.nodes must be given, got nothing; add nodes"),
-        ("training.recipe", "demo.yaml: training.recipe must be given, got nothing; add recipe"),
+        (
+            "training.recipe",
+            "demo.yaml: training.recipe must be given, got nothing; "
+            "add recipe, or command for training code of your own",
+        ),
     ],
 )
 def test_a_missing_value_is_named(mistakes: Any, absent: object, name: str, message: str) -> None:

@@ -41,7 +41,15 @@ def public(module: ModuleType) -> set[str]:
         ("layout", "Layout LayoutProblem accumulation layout_problems"),
         ("model", "Strict"),
         ("policy", "FaultTolerance"),
-        ("planning", "CostPerHour MemoryPerRank Plan cost_per_hour make_plan memory_per_rank shrunk_plan"),
+        (
+            "own_command",
+            "CodePin EcrRepository IMAGE_RULE OwnCommand ecr_repository is_pinned_image",
+        ),
+        (
+            "planning",
+            "AnyPlan CommandPlan CostPerHour MemoryPerRank Plan cost_per_hour make_command_plan make_plan "
+            "memory_per_rank plan_for shrunk_command shrunk_plan",
+        ),
         ("recipes", "RECIPES ModelShape Recipe recipe"),
     ],
 )

@@ -6,7 +6,7 @@ from html import escape
 
 from trainfabric_plan.catalog import INSTANCE_TYPES, InterfaceType, efa_interfaces
 from trainfabric_plan.environment import Environment
-from trainfabric_plan.planning.planner import Plan
+from trainfabric_plan.planning import AnyPlan, Plan
 
 WIDTH, HEIGHT = 1060, 560
 MOST_NODES_DRAWN = 4
@@ -20,7 +20,7 @@ _STYLE = (
 )
 
 
-def environment_svg(environment: Environment, plan: Plan) -> str:
+def environment_svg(environment: Environment, plan: AnyPlan) -> str:
     """The picture of an environment; the same text on every machine."""
     parts = [
         _box(200, 16, 844, 528, stroke=_LINE, fill="none"),
@@ -50,7 +50,7 @@ def _network_words(environment: Environment) -> str:
     return "NAT gateway out, S3 gateway endpoint, flow logs, no SSH"
 
 
-def _nodes(environment: Environment, plan: Plan) -> list[str]:
+def _nodes(environment: Environment, plan: AnyPlan) -> list[str]:
     instance = INSTANCE_TYPES[environment.fleet.instance_type]
     interfaces = efa_interfaces(instance)
     efa = sum(interface.type is not InterfaceType.INTERFACE for interface in interfaces)
@@ -117,7 +117,7 @@ def _bucket(x: float, y: float, name: str, lines: tuple[str, ...]) -> list[str]:
     ]
 
 
-def _people(environment: Environment, plan: Plan) -> list[str]:
+def _people(environment: Environment, plan: AnyPlan) -> list[str]:
     file = f"{environment.name}.yaml"
     cost = "no confirmed price" if plan.usd_per_hour is None else f"${plan.usd_per_hour:,.2f} per hour"
     return [
@@ -131,9 +131,14 @@ def _people(environment: Environment, plan: Plan) -> list[str]:
         _arrow(150, 330, 198, 330),
         _text(16, 400, "with every node up", "s"),
         _text(16, 420, cost, "b"),
-        _text(16, 440, f"layout: data {plan.layout.data}", "s"),
-        _text(16, 457, f"× pipeline {plan.layout.pipeline} × tensor {plan.layout.tensor}", "s"),
+        *(_text(16, 440 + 17 * i, line, "s") for i, line in enumerate(_shape_lines(plan))),
     ]
+
+
+def _shape_lines(plan: AnyPlan) -> tuple[str, str]:
+    if isinstance(plan, Plan):
+        return f"layout: data {plan.layout.data}", f"× pipeline {plan.layout.pipeline} × tensor {plan.layout.tensor}"
+    return "a command of its own", f"on {plan.nodes} × {plan.ranks_per_node} ranks"
 
 
 def _box(x: float, y: float, w: float, h: float, *, stroke: str, fill: str, dashes: str = "") -> str:

@@ -127,7 +127,7 @@ def _recipe(environment: Environment, **chosen: int | None) -> Recipe:
     from trainfabric_plan.recipes import recipe
 
     given = {name: value for name, value in chosen.items() if value is not None}
-    return recipe(environment.training.recipe).model_copy(update=given)
+    return recipe(str(environment.training.recipe)).model_copy(update=given)
 
 
 def _default_corpus(bucket: str) -> str:

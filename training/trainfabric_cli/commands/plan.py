@@ -13,7 +13,7 @@ from trainfabric_cli.options import EnvironmentArgument, Json
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from trainfabric_plan.planning import CostPerHour, Plan
+    from trainfabric_plan.planning import AnyPlan, CommandPlan, CostPerHour, Plan
     from trainfabric_plan.recipes import Recipe
 
 
@@ -43,15 +43,16 @@ def show(environment_file: EnvironmentArgument, as_json: Json = False) -> None:
     """Show the layout, the memory per rank and the cost per hour of an environment."""
     from trainfabric_cli.output import print_json
     from trainfabric_plan.environment.file import read_environment
-    from trainfabric_plan.planning import cost_per_hour, make_plan
+    from trainfabric_plan.planning import Plan, cost_per_hour, plan_for
     from trainfabric_plan.recipes import recipe
 
     environment = read_environment(environment_file)
-    plan, cost, chosen = make_plan(environment), cost_per_hour(environment), recipe(environment.training.recipe)
+    instance_type, plan, cost = environment.fleet.instance_type, plan_for(environment), cost_per_hour(environment)
+    chosen = recipe(plan.recipe) if isinstance(plan, Plan) else None
     if as_json:
-        print_json(_document(plan, cost, chosen, environment.fleet.instance_type))
+        print_json(_document(plan, cost, chosen, instance_type))
     else:
-        _print(plan, cost, chosen, environment.fleet.instance_type)
+        _print(plan, cost, chosen, instance_type)
 
 
 @app.command()
@@ -63,49 +64,51 @@ def draw(
     from trainfabric_cli.picture import environment_svg
     from trainfabric_plan.environment.file import read_environment
     from trainfabric_plan.errors import mistake
-    from trainfabric_plan.planning import make_plan
+    from trainfabric_plan.planning import plan_for
 
     environment = read_environment(environment_file)
-    picture = environment_svg(environment, make_plan(environment))
+    picture = environment_svg(environment, plan_for(environment))
     try:
         output.write_text(picture, encoding="utf-8")
     except OSError as error:
         raise mistake(str(output), "output", "a file that can be written", error.strerror) from None
 
 
-def _document(plan: Plan, cost: CostPerHour, recipe: Recipe, instance_type: str) -> dict[str, Any]:
+def _document(plan: AnyPlan, cost: CostPerHour, recipe: Recipe | None, instance_type: str) -> dict[str, Any]:
     from dataclasses import asdict
 
+    from trainfabric_plan.planning import Plan
     from trainfabric_plan.planning.cost import NOT_INCLUDED
 
     return {
         **plan.model_dump(mode="json"),
         "instance_type": instance_type,
         "ranks": plan.ranks,
-        "parameters": recipe.model.parameters,
-        "fits": plan.fits,
+        **({"parameters": recipe.model.parameters} if recipe else {}),
+        **({"fits": plan.fits} if isinstance(plan, Plan) else {}),
         "cost_items": [asdict(item) for item in cost.items],
         "cost_not_included": NOT_INCLUDED,
     }
 
 
-def _print(plan: Plan, cost: CostPerHour, recipe: Recipe, instance_type: str) -> None:
+def _print(plan: AnyPlan, cost: CostPerHour, recipe: Recipe | None, instance_type: str) -> None:
     from trainfabric_cli.output import console, print_table
+    from trainfabric_plan.planning import Plan
     from trainfabric_plan.planning.cost import NOT_INCLUDED
 
     out = console()
-    out.print(
-        f"{plan.environment}: {recipe.name}, {recipe.model.parameters:,} parameters, "
-        f"on {plan.nodes} × {instance_type}\n",
-        style="bold",
-    )
-    print_table(out, "Layout", _layout_table(plan))
-    print_table(out, "Memory of the fullest rank (by formula, not measured)", _memory_table(plan))
+    what = f"{recipe.name}, {recipe.model.parameters:,} parameters" if recipe else "a command of its own"
+    out.print(f"{plan.environment}: {what}, on {plan.nodes} × {instance_type}\n", style="bold")
+    if isinstance(plan, Plan):
+        print_table(out, "Layout", _layout_table(plan))
+        print_table(out, "Memory of the fullest rank (by formula, not measured)", _memory_table(plan))
+    else:
+        print_table(out, "Command", _command_table(plan))
     print_table(out, "Cost per hour, all nodes up", _cost_table(cost))
     out.print(f"Not included: {NOT_INCLUDED}.\n", style="dim")
     for reason in plan.reasons:
         out.print(f"• {reason}")
-    if plan.fits is False:
+    if isinstance(plan, Plan) and plan.fits is False:
         out.print("The fullest rank does not fit its accelerator.", style="bold red")
 
 
@@ -120,6 +123,16 @@ def _layout_table(plan: Plan) -> Table:
     made.add_row("tensor", str(layout.tensor), "ranks of each stage")
     batch = f"micro-batch {plan.micro_batch} × accumulation {plan.accumulation} × data {layout.data}"
     made.add_row("global batch", str(plan.global_batch), batch)
+    return made
+
+
+def _command_table(plan: CommandPlan) -> Table:
+    from trainfabric_cli.output import table
+
+    made = table("what", "value")
+    made.add_row("every node runs", " ".join(plan.command.split()))
+    made.add_row("in", plan.image or "its code folder, on the node itself")
+    made.add_row("WORLD_SIZE", f"{plan.ranks} = {plan.nodes} nodes × {plan.ranks_per_node}")
     return made
 
 

@@ -176,20 +176,25 @@ class Fleet(Strict):
 
 
 class Training(Strict):
-    """What runs on the nodes."""
+    """What runs on the nodes: a recipe of ours, or a command of yours."""
 
-    recipe: str
-    """Name of a recipe, such as tiny_cpu; or command."""
+    recipe: str | None = None
+    """Name of a recipe, such as tiny_cpu; either it or command is given."""
     command: str | None = None
-    """A shell command of your own that every node runs once per epoch instead of a recipe (docs/own-training-code.md)."""
+    """A shell command of your own, which every node runs once per epoch instead of a recipe
+    (docs/own-training-code.md)."""
     code: str | None = None
     """Folder with the code of command, relative to the environment file; `job start` uploads it."""
     image: str | None = None
-    """Container image in which command runs, such as 123456789012.dkr.ecr.us-east-1.amazonaws.com/megatron:2026-11."""
+    """Container image in which command runs, with its tag or digest, such as
+    123456789012.dkr.ecr.us-east-1.amazonaws.com/megatron:2026-11."""
+    leave_by: Literal["signal", "file"] = "signal"
+    """How command is asked to save and to leave. signal: SIGTERM, beside the stop file. file: the stop file alone, for
+    commands that look at it after every step."""
     layout: Layout | None = None
-    """Degrees of parallelism; the planner chooses if not given."""
+    """Degrees of parallelism of a recipe; the planner chooses if not given."""
     ranks_per_node: Annotated[int, Field(ge=1)] | None = None
-    """Ranks on each node; one per accelerator if not given."""
+    """Ranks on each node, to a command its NPROC_PER_NODE; one per accelerator if not given."""
 
 
 class ParallelCluster(Strict):

@@ -6,7 +6,7 @@ from dataclasses import asdict
 
 from trainfabric_plan.catalog import instance_type
 from trainfabric_plan.environment.types import Environment
-from trainfabric_plan.errors import InvalidInput, Mistake
+from trainfabric_plan.errors import InvalidInput, Mistake, mistake
 from trainfabric_plan.layout import Layout, accumulation, layout_problems
 from trainfabric_plan.model import Strict
 from trainfabric_plan.planning.cost import cost_per_hour
@@ -42,19 +42,25 @@ class Plan(Strict):
         return self.nodes * self.ranks_per_node
 
     @property
+    def shape(self) -> str:
+        """The layout in words."""
+        return str(self.layout)
+
+    @property
     def fits(self) -> bool | None:
         """Whether the fullest rank fits the usable share of its accelerator; `None` on nodes without one."""
         return _fits(self.memory_bytes["total"], self.accelerator_memory_bytes)
 
 
 def make_plan(environment: Environment) -> Plan:
-    """The plan of an environment.
+    """The plan of an environment that trains a recipe.
 
     Raises:
-        InvalidInput: If no layout of this recipe fits the nodes, or the given layout cannot run on them.
+        InvalidInput: If no layout of this recipe fits the nodes, the given layout cannot run on them, or a command runs
+            instead of a recipe.
         NotFound: If the recipe or the instance type is unknown.
     """
-    chosen_recipe = recipe(environment.training.recipe)
+    chosen_recipe = recipe(_recipe_name(environment))
     instance = instance_type(environment.fleet.instance_type)
     per_node = environment.training.ranks_per_node or instance.accelerators
     ranks = environment.fleet.nodes * per_node
@@ -80,6 +86,13 @@ def make_plan(environment: Environment) -> Plan:
         usd_per_hour_at_least=cost.at_least_usd_per_hour,
         reasons=_reasons(layout, per_node, given is not None),
     )
+
+
+def _recipe_name(environment: Environment) -> str:
+    if environment.training.recipe is None:
+        where, remedy = f"environment {environment.name}", "a command has no layout that could be planned"
+        raise mistake(where, "training.recipe", "given", "a command", remedy)
+    return environment.training.recipe
 
 
 def _check(environment: Environment, layout: Layout, chosen: Recipe, ranks: int) -> None:

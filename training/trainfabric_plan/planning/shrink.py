@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from trainfabric_plan.layout import Layout, accumulation, layout_problems
+from trainfabric_plan.planning.command import CommandPlan
 from trainfabric_plan.planning.memory import USABLE_SHARE, memory_per_rank
 from trainfabric_plan.planning.planner import Plan
 from trainfabric_plan.recipes import Recipe
@@ -32,6 +33,16 @@ def shrunk_plan(plan: Plan, recipe: Recipe, nodes: int, minimum_nodes: int | Non
     same_cut = [layout for layout in layouts if layout.pipeline == plan.layout.pipeline]
     best = max(same_cut or layouts, key=lambda layout: (layout.ranks, -layout.pipeline), default=None)
     return None if best is None else _with_layout(plan, recipe, best)
+
+
+def shrunk_command(plan: CommandPlan, nodes: int) -> CommandPlan | None:
+    """The plan of a command on the nodes that are left: all of them, if it runs on so few; else `None`."""
+    if nodes >= plan.nodes:
+        return plan
+    if nodes < plan.minimum_nodes:
+        return None
+    reason = f"{nodes} of {plan.nodes} nodes are left; the command runs on {plan.minimum_nodes} or more"
+    return plan.model_copy(update={"nodes": nodes, "reasons": [reason]})
 
 
 def _layouts(plan: Plan, recipe: Recipe, nodes: int) -> Iterator[Layout]:

@@ -43,7 +43,7 @@ class Sections:
     def recipe(self) -> Recipe | None:
         """The recipe, if there is one of that name."""
         try:
-            return recipe(self.training.recipe) if self.training else None
+            return recipe(self.training.recipe) if self.training and self.training.recipe else None
         except NotFound:
             return None
 
