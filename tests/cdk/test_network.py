@@ -9,7 +9,7 @@ import aws_cdk as cdk
 import pytest
 from aws_cdk import aws_ec2 as ec2
 
-from trainfabric_cdk import EfaClusterPlacementGroup, EfaSecurityGroup, PropertyError, TrainingVpc
+from trainfabric_cdk import EfaSecurityGroup, PropertyError, TrainingVpc
 from trainfabric_cdk.network import node_interfaces
 from trainfabric_cdk.network.interfaces import gives_public_addresses
 from trainfabric_plan.catalog import instance_type
@@ -107,16 +107,6 @@ def test_the_security_group_names_itself_in_both_directions_and_lets_everything_
     assert (egress["GroupId"], egress["DestinationSecurityGroupId"], egress["IpProtocol"]) == (itself, itself, "-1")
     (outbound,) = resources("AWS::EC2::SecurityGroup")[group]["Properties"]["SecurityGroupEgress"]
     assert (outbound["CidrIp"], outbound["IpProtocol"]) == ("0.0.0.0/0", "-1")
-
-
-def test_the_placement_group_is_of_strategy_cluster_and_named_by_ec2(
-    stack: cdk.Stack, resources: Callable[[str], dict[str, Any]]
-) -> None:
-    placement = EfaClusterPlacementGroup(stack, "Placement")
-
-    ((id, group),) = resources("AWS::EC2::PlacementGroup").items()
-    assert group["Properties"] == {"Strategy": "cluster"}
-    assert stack.resolve(placement.placement_group_name) == {"Fn::GetAtt": [id, "GroupName"]}
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from constructs import IConstruct
 from trainfabric_cdk.capacity import Capacity
 from trainfabric_cdk.errors import at_construct, is_known, is_whole_number, property_error, refuse
 from trainfabric_cdk.network import EfaSecurityGroup
+from trainfabric_cdk.placement import EfaClusterPlacementGroup
 from trainfabric_plan.catalog import InstanceType
 from trainfabric_plan.catalog import instance_type as catalog_row
 from trainfabric_plan.errors import Mistake
@@ -129,8 +130,19 @@ def _disks(where: str, mount_point: str, root_device: str) -> Iterator[Mistake]:
         yield Mistake(where=where, name="root_device", rule=rule, got=repr(root_device), remedy=remedy)
 
 
+def single_group(placement: EfaClusterPlacementGroup | ec2.IPlacementGroup | None) -> ec2.IPlacementGroup | None:
+    """The one group of all nodes; `None` if they are in none.
+
+    Raises:
+        PropertyError: If there are several.
+    """
+    if not isinstance(placement, EfaClusterPlacementGroup):
+        return placement
+    return placement.placement_group if any(range.group for range in placement.groups) else None
+
+
 def warn_of_slow_network(
-    scope: IConstruct, instance: InstanceType, *, nodes: int, efa: bool, placement_group: ec2.IPlacementGroup | None
+    scope: IConstruct, instance: InstanceType, *, nodes: int, efa: bool, placement_group: object
 ) -> None:
     """Warn where several nodes would be slower than what they cost, though they would run."""
     warn = Annotations.of(scope).add_warning_v2

@@ -18,6 +18,7 @@ from trainfabric_cdk.fleet.checks import (
     check_fleet,
     check_image,
     checked_instance,
+    single_group,
     warn_of_closed_security_group,
     warn_of_slow_network,
 )
@@ -27,6 +28,7 @@ from trainfabric_cdk.fleet.node_group import NodeGroup
 from trainfabric_cdk.fleet.node_role import NodeRole
 from trainfabric_cdk.fleet.user_data import refuse_too_large, user_data
 from trainfabric_cdk.network import node_interfaces, refuse_public_addresses
+from trainfabric_cdk.placement import EfaClusterPlacementGroup
 from trainfabric_cdk.storage import LustreMount
 from trainfabric_plan.contract import CONTROL_PORT, RENDEZVOUS_PORT, NodeVariable, Paths, Role, Tag, group_name
 from trainfabric_plan.environment.types import ROOT_DEVICE
@@ -56,7 +58,7 @@ class SpotTrainingFleet(Construct):
         checkpoint_bucket: Checkpoints and job records; nodes write it.
         lustre: File system that the nodes mount.
         lustre_mount_point: Where they mount it.
-        placement_group: An `EfaClusterPlacementGroup`; without one EFA works, with longer ways.
+        placement_group: An `EfaClusterPlacementGroup`, or one of the CDK's; without one EFA works, with longer ways.
         workers: How the workers are bought; `Capacity.spot()` if not given.
         efa: Elastic Fabric Adapter between the nodes.
         image_id: AMI of the nodes, or a `resolve:ssm:` reference; the newest Deep Learning base image if not given.
@@ -90,7 +92,7 @@ class SpotTrainingFleet(Construct):
         checkpoint_bucket: s3.IBucket,
         lustre: LustreMount,
         lustre_mount_point: str = Paths.LUSTRE,
-        placement_group: ec2.IPlacementGroup | None = None,
+        placement_group: EfaClusterPlacementGroup | ec2.IPlacementGroup | None = None,
         workers: Capacity | None = None,
         efa: bool = True,
         image_id: str | None = None,
@@ -139,7 +141,7 @@ class SpotTrainingFleet(Construct):
             interfaces=interfaces,
             security_group=security_group,
             associate_public_ip=associate_public_ip,
-            placement_group=placement_group,
+            placement_group=single_group(placement_group),
             root_device=root_device,
             profile=iam.CfnInstanceProfile(self, "Profile", roles=[self.role.role_name]),
         )
