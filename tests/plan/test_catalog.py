@@ -77,7 +77,7 @@ def _facts_of_ours(row: InstanceType) -> dict[str, Any]:
         "accelerators": row.accelerators,
         "accelerator_memory_mib": row.accelerator_memory_mib,
         "efa": row.efa_interface_count,
-        "interfaces_per_card": [card.interfaces for card in row.cards],
+        "interfaces_per_card": [card.interfaces for card in row.known_cards],
         "network_gbps": row.network_gbps,
     }
 

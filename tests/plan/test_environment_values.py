@@ -68,6 +68,8 @@ def test_a_head_node_of_another_architecture_than_the_image_is_refused(
         architecture="arm64",
         network_gbps=15,
         cards=(NetworkCard(interfaces=4, efa=False),),
+        source="made up",
+        date="2026-11",
     )
     monkeypatch.setitem(INSTANCE_TYPES, arm.name, arm)
 

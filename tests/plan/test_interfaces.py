@@ -2,13 +2,36 @@ from __future__ import annotations
 
 import pytest
 
-from trainfabric_plan.catalog import INSTANCE_TYPES, InstanceType, InterfaceType, NetworkCard, efa_interfaces
+from trainfabric_plan.catalog import (
+    INSTANCE_TYPES,
+    InstanceType,
+    InterfaceType,
+    NetworkCard,
+    UnknownFact,
+    addresses_per_node,
+    efa_interfaces,
+    offers_bandwidth,
+)
 
 Row = tuple[int, int, str]
 
 
 def rows(instance_type: str) -> list[Row]:
     return [(one.card, one.device, str(one.type)) for one in efa_interfaces(INSTANCE_TYPES[instance_type])]
+
+
+def example(*cards: NetworkCard, known: bool = True, ip_cards: tuple[int, ...] = (0,)) -> InstanceType:
+    return InstanceType(
+        name="x1.example",
+        vcpus=1,
+        memory_gib=1,
+        network_gbps=100,
+        cards=cards if known else None,
+        ip_cards=ip_cards,
+        source="made up",
+        date="2026-11",
+        unknown={} if known else {"cards": "no public source lists them"},
+    )
 
 
 def efa_only_from(first: int, last: int, device: int = 1) -> list[Row]:
@@ -56,7 +79,7 @@ def test_no_layout_breaks_a_rule_of_ec2(instance: InstanceType) -> None:
     assert len(set(places)) == len(places)
     assert len(set(efa_cards)) == len(efa_cards) == instance.efa_interface_count
     for one in interfaces:
-        assert one.device < instance.cards[one.card].interfaces
+        assert one.device < instance.known_cards[one.card].interfaces
 
 
 def test_only_interfaces_with_an_address_use_one_of_the_subnet() -> None:
@@ -64,9 +87,7 @@ def test_only_interfaces_with_an_address_use_one_of_the_subnet() -> None:
 
 
 def test_a_single_card_that_takes_one_interface_carries_a_combined_efa() -> None:
-    instance = InstanceType(
-        name="hpc.example", vcpus=1, memory_gib=1, network_gbps=100, cards=(NetworkCard(interfaces=1, efa=True),)
-    )
+    instance = example(NetworkCard(interfaces=1, efa=True))
 
     (only,) = efa_interfaces(instance)
 
@@ -75,10 +96,64 @@ def test_a_single_card_that_takes_one_interface_carries_a_combined_efa() -> None
 
 
 def test_a_further_card_that_takes_one_interface_gets_it_at_device_index_0() -> None:
-    cards = (NetworkCard(interfaces=2, efa=False), NetworkCard(interfaces=1, efa=True))
-    instance = InstanceType(name="gb.example", vcpus=1, memory_gib=1, network_gbps=100, cards=cards)
+    instance = example(NetworkCard(interfaces=2, efa=False), NetworkCard(interfaces=1, efa=True))
 
     assert [(one.card, one.device, str(one.type)) for one in efa_interfaces(instance)] == [
         (0, 0, "interface"),
         (1, 0, "efa-only"),
     ]
+
+
+def test_for_bandwidth_p5_has_an_ena_interface_on_every_fourth_card() -> None:
+    layout = efa_interfaces(INSTANCE_TYPES["p5.48xlarge"], mode="bandwidth")
+
+    assert [(one.card, one.device) for one in layout if one.takes_address] == [(card, 0) for card in range(0, 32, 4)]
+    assert [(one.card, one.device) for one in layout if not one.takes_address] == [(card, 1) for card in range(32)]
+    assert addresses_per_node(layout) == 8
+    assert addresses_per_node(efa_interfaces(INSTANCE_TYPES["p5.48xlarge"])) == 1
+
+
+def test_for_bandwidth_a_further_card_that_takes_one_interface_carries_a_combined_efa() -> None:
+    instance = example(NetworkCard(interfaces=2, efa=True), NetworkCard(interfaces=1, efa=True), ip_cards=(0, 1))
+
+    assert [(one.card, one.device, str(one.type)) for one in efa_interfaces(instance, mode="bandwidth")] == [
+        (0, 0, "interface"),
+        (0, 1, "efa-only"),
+        (1, 0, "efa"),
+    ]
+
+
+def test_a_type_that_gains_nothing_from_more_addresses_has_one_layout() -> None:
+    single = INSTANCE_TYPES["g6e.12xlarge"]
+
+    assert not offers_bandwidth(single)
+    assert efa_interfaces(single, mode="bandwidth") == efa_interfaces(single)
+    assert offers_bandwidth(INSTANCE_TYPES["p5.48xlarge"])
+
+
+@pytest.mark.parametrize(
+    ("instance_type", "expected"),
+    [
+        ("p5.48xlarge", [(0, 0, "efa"), *((card, 1, "efa") for card in range(1, 32))]),
+        ("p6-b300.48xlarge", [(0, 0, "interface"), *((card, 1, "efa") for card in range(1, 17))]),
+        ("g6e.8xlarge", [(0, 0, "efa")]),
+        ("m7i.large", [(0, 0, "interface")]),
+    ],
+)
+def test_combined_every_card_with_efa_has_one_interface_that_carries_both(
+    instance_type: str, expected: list[Row]
+) -> None:
+    layout = efa_interfaces(INSTANCE_TYPES[instance_type], combined=True)
+
+    assert [(one.card, one.device, str(one.type)) for one in layout] == expected
+    assert addresses_per_node(layout) == len(expected)
+
+
+def test_the_layout_of_a_type_whose_cards_nobody_could_confirm_is_refused_with_the_reason_and_the_remedy() -> None:
+    with pytest.raises(UnknownFact) as caught:
+        efa_interfaces(example(known=False))
+
+    assert str(caught.value) == (
+        "catalog: cards of x1.example must be known, got nothing: no public source lists them; "
+        "run `trainfabric catalog refresh --region R` in an account and region that offer the type"
+    )

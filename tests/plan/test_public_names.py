@@ -28,8 +28,9 @@ def public(module: ModuleType) -> set[str]:
     [
         (
             "catalog",
-            "INSTANCE_TYPES InstanceType Interface InterfaceType NetworkCard Price efa_interfaces fsx_lustre_price "
-            "instance_type nat_gateway_price on_demand_price spot_saving",
+            "INSTANCE_TYPES Accelerator InstanceName InstanceType Interface InterfaceMode InterfaceType Links "
+            "NetworkCard Price UnknownFact addresses_per_node efa_interfaces fsx_lustre_price instance_type nat_gateway_price "
+            "offers_bandwidth on_demand_price parse_instance_type spot_saving",
         ),
         ("deployed", "DeployedEnvironment"),
         ("environment", "Bucket Environment FaultTolerance Fleet Lustre Network Storage Training validate_environment"),

@@ -50,7 +50,7 @@ def check_image(scope: IConstruct, instance: InstanceType, image_id: str | None)
     Raises:
         PropertyError: If another kind of node is given no image of its own.
     """
-    if image_id is None and (instance.accelerator == "Trainium" or instance.architecture != "x86_64"):
+    if image_id is None and (instance.maker == "aws" or instance.architecture != "x86_64"):
         kind = instance.accelerator or instance.architecture
         rule = f"given for {instance.name}: the default image has drivers for NVIDIA on x86_64, not for {kind}"
         raise property_error(scope, "image_id", rule, "nothing", "give the id of an image with its drivers")

@@ -42,7 +42,7 @@ def _document(row: InstanceType) -> dict[str, Any]:
         "memory_gib": row.memory_gib,
         "architecture": row.architecture,
         "network_gbps": row.network_gbps,
-        "cards": len(row.cards),
+        "cards": len(row.known_cards),
         "efa": row.efa_interface_count,
         "efa_interfaces": [
             {"card": one.card, "device": one.device, "type": str(one.type)} for one in efa_interfaces(row)
@@ -69,7 +69,7 @@ def _print(rows: list[InstanceType]) -> None:
             str(row.vcpus),
             str(row.memory_gib),
             f"{row.network_gbps:g}",
-            str(len(row.cards)),
+            str(len(row.known_cards)),
             str(row.efa_interface_count),
             usd(price.value if price else None),
             f"{price.date}, us-east-1, on demand" if price else "no source found",

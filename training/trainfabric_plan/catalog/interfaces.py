@@ -1,17 +1,23 @@
 """Which network interfaces a node with EFA is launched with.
 
-The rule follows the EC2 user guide (efa-acc-inst-types, 2026) and ParallelCluster 3.16.1's launch templates
+The rule follows the EC2 user guide (efa-acc-inst-types.md, read 2026-11) and ParallelCluster 3.16.1's launch templates
 (`pcluster/templates/queues_stack.py`): an ENA interface is primary on card 0, because efa-only can never be; EFA
-traffic goes through `efa-only` interfaces, which take no IP address; a card that takes one interface alone
-carries both in a combined `efa`. Device indexes never exceed what the card takes (eksctl issue 7520).
+traffic goes through `efa-only` interfaces, which take no IP address; a card 0 that takes one interface alone
+carries both in a combined `efa`. Device indexes never exceed what the card takes (eksctl issue 7520). All of it is read
+off the cards of the type's row; no family name decides anything.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Literal
 
-from trainfabric_plan.catalog.instances import InstanceType
+from trainfabric_plan.catalog.types import InstanceType, NetworkCard
+
+InterfaceMode = Literal["addresses", "bandwidth"]
+"""`addresses`: one IP address per node. `bandwidth`: an ENA interface, so an address, on every card that adds to it."""
 
 
 class InterfaceType(StrEnum):
@@ -36,25 +42,50 @@ class Interface:
         return self.type is not InterfaceType.EFA_ONLY
 
 
-def efa_interfaces(instance: InstanceType) -> tuple[Interface, ...]:
+def efa_interfaces(
+    instance: InstanceType, *, mode: InterfaceMode = "addresses", combined: bool = False
+) -> tuple[Interface, ...]:
     """The interfaces of one node, primary first.
 
     A type without EFA gets a single ENA interface. The number of interfaces with EFA always equals
     `instance.efa_interface_count`.
+
+    Args:
+        instance: Row of the catalog.
+        mode: `bandwidth` adds ENA interfaces on the cards that the row names; the same layout as `addresses` for a
+            type that has nothing to gain (`offers_bandwidth`).
+        combined: EFA as the combined type `efa`, which takes an address on every card. AWS PCS needs it: it does not
+            pass on efa-only interfaces (awslabs/awsome-distributed-ai, add-cng-p6-b300.yaml, 2026-07).
+
+    Raises:
+        UnknownFact: If nobody could confirm the network cards of the type.
     """
-    first, *others = instance.cards
-    return (
-        *_first_card(first.efa, first.interfaces),
-        *(
-            Interface(card=index, device=0 if card.interfaces == 1 else 1, type=InterfaceType.EFA_ONLY)
-            for index, card in enumerate(others, start=1)
-            if card.efa
-        ),
-    )
+    with_address = instance.ip_cards if mode == "bandwidth" else (0,)
+    layout: list[Interface] = []
+    for index, card in enumerate(instance.known_cards):
+        kinds = _kinds(card, ena=index in with_address, combined=combined)
+        layout.extend(_on_card(index, card, kinds))
+    return tuple(layout)
 
 
-def _first_card(efa: bool, most: int) -> tuple[Interface, ...]:
-    if efa and most == 1:
-        return (Interface(card=0, device=0, type=InterfaceType.EFA),)
-    primary = Interface(card=0, device=0, type=InterfaceType.INTERFACE)
-    return (primary, Interface(card=0, device=1, type=InterfaceType.EFA_ONLY)) if efa else (primary,)
+def offers_bandwidth(instance: InstanceType) -> bool:
+    """Whether the layout for bandwidth differs from the one that saves addresses."""
+    return len(instance.ip_cards) > 1
+
+
+def addresses_per_node(layout: Iterable[Interface]) -> int:
+    """IP addresses of the subnet that a node with these interfaces takes."""
+    return sum(one.takes_address for one in layout)
+
+
+def _kinds(card: NetworkCard, *, ena: bool, combined: bool) -> list[InterfaceType]:
+    if card.efa and (combined or (ena and card.interfaces == 1)):
+        return [InterfaceType.EFA]
+    return [InterfaceType.INTERFACE] * ena + [InterfaceType.EFA_ONLY] * card.efa
+
+
+def _on_card(index: int, card: NetworkCard, kinds: list[InterfaceType]) -> Iterator[Interface]:
+    """A single interface of a further card is device 1 where the card has a device 1, as in ParallelCluster."""
+    first = 1 if index and len(kinds) == 1 and card.interfaces > 1 else 0
+    for device, kind in enumerate(kinds, start=first):
+        yield Interface(card=index, device=device, type=kind)
