@@ -68,15 +68,16 @@ def _row(line: Mapping[str, str], remarks: list[Remark]) -> InstanceType:
     name, facts = line["name"], dict(line)
     unknown = {column: _reason(name, column, remarks) for column, cell in line.items() if cell == _UNKNOWN}
     efa = _indexes(facts.pop("efa_cards"))
-    accelerator = ACCELERATORS[facts.pop("accelerator")] if line["accelerator"] != _NONE else None
-    read = {column: None if cell == _UNKNOWN else _READ[column](cell) for column, cell in facts.items()}
+    named = facts.pop("accelerator")
+    accelerator = None if named == _NONE else ACCELERATORS[named]
+    read: dict[str, Any] = {column: None if cell == _UNKNOWN else _READ[column](cell) for column, cell in facts.items()}
     if read["cards"] is not None:
         read["cards"] = tuple(NetworkCard(interfaces=most, efa=i in efa) for i, most in enumerate(read["cards"]))
     return InstanceType(
         **read,
-        accelerator=accelerator and accelerator.name,
+        accelerator=accelerator.name if accelerator else None,
         accelerator_memory_mib=accelerator.memory_mib if accelerator else 0,
-        maker=accelerator and accelerator.maker,
+        maker=accelerator.maker if accelerator else None,
         accelerator_facts=accelerator,
         source=SOURCE,
         date=DATE,

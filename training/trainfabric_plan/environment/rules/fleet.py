@@ -24,7 +24,7 @@ def _efa(given: Sections) -> Iterator[Broken]:
 
 
 def _image(given: Sections) -> Iterator[Broken]:
-    if given.fleet and given.instance and given.instance.accelerator == "Trainium" and given.fleet.ami_id is None:
+    if given.fleet and given.instance and given.instance.maker == "aws" and given.fleet.ami_id is None:
         yield {
             "name": "fleet.ami_id",
             "rule": f"given for {given.instance.name}: the default image has no Neuron driver",
