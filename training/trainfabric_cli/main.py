@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from trainfabric_cli.commands import catalog, checkpoint, init, job, plan, policy
+from trainfabric_cli.commands import capacity, catalog, checkpoint, init, job, plan, policy
 from trainfabric_plan.errors import EXIT_USER_ERROR, TrainfabricError
 
 
@@ -33,6 +33,7 @@ app = typer.Typer(
 )
 app.add_typer(plan.app, name="plan")
 app.command(name="catalog")(catalog.catalog)
+app.add_typer(capacity.app, name="capacity")
 app.add_typer(job.app, name="job")
 app.add_typer(checkpoint.app, name="checkpoint")
 app.command(name="init")(init.init)

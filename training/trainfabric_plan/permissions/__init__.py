@@ -8,9 +8,11 @@ from trainfabric_plan.permissions.policy import (
     BOOTSTRAP_QUALIFIER,
     HANDLERS,
     MANAGED_POLICY_CHARACTERS,
+    Statement,
     actions_of,
     caller_policy,
     deploy_policies,
+    deploy_statements,
 )
 from trainfabric_plan.permissions.resource_types import resource_types
 from trainfabric_plan.permissions.scopes import Target, linked_buckets, service_linked_roles
@@ -20,10 +22,12 @@ __all__ = [
     "HANDLERS",
     "MANAGED_POLICY_CHARACTERS",
     "Handler",
+    "Statement",
     "Target",
     "actions_of",
     "caller_policy",
     "deploy_policies",
+    "deploy_statements",
     "linked_buckets",
     "resource_types",
     "service_linked_roles",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
@@ -12,7 +13,7 @@ from trainfabric_plan.permissions.compute import COMPUTE
 from trainfabric_plan.permissions.handlers import Handler
 from trainfabric_plan.permissions.network import NETWORK
 from trainfabric_plan.permissions.resource_types import PARALLELCLUSTER_PROVIDER, resource_types
-from trainfabric_plan.permissions.scopes import Scope, Target, scopes_of
+from trainfabric_plan.permissions.scopes import Condition, Scope, Target, scopes_of
 from trainfabric_plan.permissions.storage import STORAGE
 
 HANDLERS: Mapping[str, Handler] = MappingProxyType({**COMPUTE, **NETWORK, **STORAGE})
@@ -28,6 +29,16 @@ BOOTSTRAP_QUALIFIER = "hnb659fds"
 _RETAINED = ("AWS::FSx::", "AWS::EFS::", "AWS::S3::")
 
 Document = dict[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Statement:
+    """Actions that are allowed on the same resources and conditions."""
+
+    sid: str
+    actions: tuple[str, ...]
+    resources: tuple[str, ...]
+    condition: Condition
 
 
 def actions_of(environment: Environment) -> frozenset[str]:
@@ -56,12 +67,17 @@ def _actions_of(resource_type: str, environment: Environment) -> frozenset[str]:
 
 def deploy_policies(target: Target) -> list[Document]:
     """Documents of the managed policies of CloudFormation's execution role, each within IAM's limit of size."""
+    return _split(_document_of(one) for one in deploy_statements(target))
+
+
+def deploy_statements(target: Target) -> list[Statement]:
+    """What CloudFormation's execution role must be allowed, by where it is allowed."""
     statements: dict[str, tuple[Scope, set[str]]] = {}
     unbounding = {"iam:DeleteRolePermissionsBoundary"} if target.boundary else set()
     for action in sorted(actions_of(target.environment) - unbounding):
         for scope in scopes_of(action, target):
             statements.setdefault(scope.sid, (scope, set()))[1].add(action)
-    return _split(_statement(scope, actions) for _, (scope, actions) in sorted(statements.items()))
+    return [_statement(scope, actions) for _, (scope, actions) in sorted(statements.items())]
 
 
 def caller_policy(target: Target, qualifier: str = BOOTSTRAP_QUALIFIER) -> Document:
@@ -72,17 +88,26 @@ def caller_policy(target: Target, qualifier: str = BOOTSTRAP_QUALIFIER) -> Docum
     place = f"{target.account}-{target.environment.region}"
     roles = (f"role/cdk-{qualifier}-{kind}-role-{place}" for kind in ("deploy", "file-publishing", "lookup"))
     scope = Scope(sid="AssumeBootstrapRoles", resources=tuple(target.arn("iam", one, region="") for one in roles))
-    return _document([_statement(scope, {"sts:AssumeRole"})])
+    return _document([_document_of(_statement(scope, {"sts:AssumeRole"}))])
 
 
-def _statement(scope: Scope, actions: Iterable[str]) -> Document:
-    statement: Document = {
-        "Sid": scope.sid,
+def _statement(scope: Scope, actions: Iterable[str]) -> Statement:
+    return Statement(
+        sid=scope.sid,
+        actions=tuple(sorted(actions)),
+        resources=tuple(sorted(scope.resources)),
+        condition=scope.condition,
+    )
+
+
+def _document_of(statement: Statement) -> Document:
+    document: Document = {
+        "Sid": statement.sid,
         "Effect": "Allow",
-        "Action": sorted(actions),
-        "Resource": sorted(scope.resources),
+        "Action": list(statement.actions),
+        "Resource": list(statement.resources),
     }
-    return {**statement, "Condition": dict(scope.condition)} if scope.condition else statement
+    return {**document, "Condition": dict(statement.condition)} if statement.condition else document
 
 
 def _document(statements: list[Document]) -> Document:
