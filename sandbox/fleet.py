@@ -10,7 +10,7 @@ import boto3
 from botocore.exceptions import BotoCoreError, ClientError
 
 from trainfabric_plan.contract import environment_parameter
-from trainfabric_plan.deployed import DeployedEnvironment
+from trainfabric_plan.deployed import DeployedEnvironment, parse_deployed
 from trainfabric_plan.errors import NotFound, Unreachable
 
 EFA_TYPES = ("efa", "efa-only")
@@ -86,7 +86,7 @@ class Fleet:
             raise _silent(error) from error
 
     def _running(self) -> list[Instance]:
-        groups = [group for group in (self.deployed.coordinator_group, self.deployed.worker_group) if group]
+        groups = [group.name for group in self.deployed.groups]
         found = self._autoscaling.describe_auto_scaling_groups(AutoScalingGroupNames=groups)["AutoScalingGroups"]
         members = {member["InstanceId"]: member for group in found for member in group["Instances"]}
         if not members:
@@ -157,4 +157,4 @@ def _deployed(environment: str) -> DeployedEnvironment:
         raise NotFound(f"sandbox: no environment {environment} is deployed; cdk deploy --all makes {name}") from error
     except (BotoCoreError, ClientError) as error:
         raise _silent(error) from error
-    return DeployedEnvironment.model_validate_json(value)
+    return parse_deployed(value, environment)

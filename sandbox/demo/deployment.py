@@ -10,7 +10,7 @@ from typing import Any
 import boto3
 
 from trainfabric_plan.contract import checkpoint_prefix, environment_parameter
-from trainfabric_plan.deployed import DeployedEnvironment
+from trainfabric_plan.deployed import DeployedEnvironment, parse_deployed
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,7 +43,7 @@ class EmbeddedAws:
 def deployed_environment(aws: EmbeddedAws, name: str) -> DeployedEnvironment:
     """The names of the deployed resources, from the SSM parameter that the stacks wrote."""
     value = aws.client("ssm").get_parameter(Name=environment_parameter(name))["Parameter"]["Value"]
-    return DeployedEnvironment.model_validate_json(value)
+    return parse_deployed(value, name)
 
 
 def read_back(aws: EmbeddedAws, deployed: DeployedEnvironment, job: str, prefix: str) -> dict[str, Any]:
@@ -60,7 +60,7 @@ def read_back(aws: EmbeddedAws, deployed: DeployedEnvironment, job: str, prefix:
 
 
 def _interfaces(aws: EmbeddedAws, deployed: DeployedEnvironment) -> list[dict[str, Any]]:
-    data = launch_template_data(aws, deployed.worker_group or deployed.coordinator_group)
+    data = launch_template_data(aws, deployed.groups[-1].name)
     return [
         {"card": int(i.get("NetworkCardIndex", 0)), "device": int(i["DeviceIndex"]), "type": i["InterfaceType"]}
         for i in data["NetworkInterfaces"]
@@ -80,12 +80,10 @@ def launch_template_data(aws: EmbeddedAws, group: str) -> dict[str, Any]:
 
 def running_nodes(aws: EmbeddedAws, deployed: DeployedEnvironment) -> list[str]:
     """The nodes that Auto Scaling runs now, in words such as `3 spot workers`."""
-    groups = {"coordinator": deployed.coordinator_group, "worker": deployed.worker_group}
     words = []
-    for role, group in groups.items():
-        if group is not None:
-            found = aws.client("autoscaling").describe_auto_scaling_groups(AutoScalingGroupNames=[group])
-            count = len(found["AutoScalingGroups"][0]["Instances"])
-            market = launch_template_data(aws, group).get("InstanceMarketOptions", {}).get("MarketType", "on-demand")
-            words.append(f"{count} {market} {role}{'' if count == 1 else 's'}")
+    for group in deployed.groups:
+        found = aws.client("autoscaling").describe_auto_scaling_groups(AutoScalingGroupNames=[group.name])
+        count = len(found["AutoScalingGroups"][0]["Instances"])
+        market = launch_template_data(aws, group.name).get("InstanceMarketOptions", {}).get("MarketType", "on-demand")
+        words.append(f"{count} {market} {group.role}{'' if count == 1 else 's'}")
     return words

@@ -52,7 +52,7 @@ class DemoJob:
 
     def interrupt_a_worker(self) -> str:
         """Give one spot node the interruption notice, as EC2 does: in its own instance metadata; returns its id."""
-        group = self._session.deployed.worker_group
+        group = self._session.deployed.worker_groups[-1].name
         autoscaling = self._session.aws.client("autoscaling")
         found = autoscaling.describe_auto_scaling_groups(AutoScalingGroupNames=[group])["AutoScalingGroups"][0]
         node = sorted(str(instance["InstanceId"]) for instance in found["Instances"])[-1]

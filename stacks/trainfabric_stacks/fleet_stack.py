@@ -12,7 +12,7 @@ from trainfabric_cdk.fleet import Capacity, SpotTrainingFleet
 from trainfabric_cdk.placement import EfaClusterPlacementGroup
 from trainfabric_plan import contract
 from trainfabric_plan.contract import Role
-from trainfabric_plan.deployed import DeployedEnvironment
+from trainfabric_plan.deployed import DeployedEnvironment, NodeGroup
 from trainfabric_plan.environment import Environment, Fleet
 from trainfabric_plan.planning import AnyPlan, plan_for
 from trainfabric_plan.planning.cost import NOT_INCLUDED, PRICED_REGION
@@ -66,7 +66,6 @@ class FleetStack(Stack):
         self._outputs(environment.region)
 
     def _parameters(self, environment: Environment, storage: StorageStack) -> None:
-        workers = self.fleet.groups.get(Role.WORKER)
         deployed = DeployedEnvironment(
             name=environment.name,
             region=environment.region,
@@ -74,17 +73,23 @@ class FleetStack(Stack):
             checkpoint_bucket=storage.checkpoint_bucket.bucket_name,
             lustre_dns_name=storage.lustre.mount.dns_name,
             lustre_mount_name=storage.lustre.mount.mount_name,
-            coordinator_group=self.fleet.groups[Role.COORDINATOR].ref,
-            worker_group=workers.ref if workers else None,
-            nodes=self.plan.nodes,
+            groups=tuple(self._group(role, environment.fleet) for role in self.fleet.groups),
             ranks_per_node=self.plan.ranks_per_node,
-            spares=environment.fleet.spares,
-            launch_templates={role: template.ref for role, template in self.fleet.launch_templates.items()},
             asset_bucket=self.fleet.asset.s3_bucket_name,
             asset_key=self.fleet.asset.s3_object_key,
         )
         self._parameter("EnvironmentParameter", contract.environment_parameter(environment.name), deployed)
         self._parameter("PlanParameter", contract.plan_parameter(environment.name), self.plan)
+
+    def _group(self, role: Role, wanted: Fleet) -> NodeGroup:
+        is_worker = role is Role.WORKER
+        return NodeGroup(
+            name=self.fleet.groups[role].ref,
+            role=role,
+            launch_template=self.fleet.launch_templates[role].ref,
+            nodes=wanted.nodes - 1 if is_worker else 1,
+            spares=wanted.spares if is_worker else 0,
+        )
 
     def _parameter(self, id: str, name: str, value: DeployedEnvironment | AnyPlan) -> None:
         ssm.StringParameter(self, id, parameter_name=name, string_value=value.model_dump_json())

@@ -128,7 +128,7 @@ class Lab:
 
     def coordinator(self) -> LocalNode:
         """The one on-demand node."""
-        (group,) = [g for g in self._groups() if g["AutoScalingGroupName"] == self.session.deployed.coordinator_group]
+        (group,) = [g for g in self._groups() if g["AutoScalingGroupName"] == self.session.deployed.coordinator.name]
         return LocalNode(self.session.nodes / group["Instances"][0]["InstanceId"])
 
     def epoch(self) -> dict[str, Any]:
@@ -273,7 +273,7 @@ class Lab:
         return self.object(f"{run_prefix(JOB, 1)}{OUTCOME_FILE}") is not None and self.object(CURRENT_JOB_KEY) is None
 
     def _groups(self) -> list[dict[str, Any]]:
-        names = [name for name in (self.session.deployed.coordinator_group, self.session.deployed.worker_group) if name]
+        names = [group.name for group in self.session.deployed.groups]
         found: list[dict[str, Any]] = self.session.aws.client("autoscaling").describe_auto_scaling_groups(
             AutoScalingGroupNames=names
         )["AutoScalingGroups"]

@@ -169,7 +169,7 @@ def test_a_stop_ends_it_with_a_checkpoint_and_no_node_is_left(running: Lab) -> N
 
 
 def _another(lab: Lab, coordinator: LocalNode) -> bool:
-    group = lab.session.deployed.coordinator_group
+    group = lab.session.deployed.coordinator.name
     found = lab.session.aws.client("autoscaling").describe_auto_scaling_groups(AutoScalingGroupNames=[group])
     instances = found["AutoScalingGroups"][0]["Instances"]
     return bool(instances) and instances[0]["InstanceId"] != coordinator.instance_id

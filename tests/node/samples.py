@@ -6,7 +6,8 @@ from typing import Any
 
 from trainfabric_node.jobs import JobSpec
 from trainfabric_node.jobs.records import now
-from trainfabric_plan.deployed import DeployedEnvironment
+from trainfabric_plan.contract import Role
+from trainfabric_plan.deployed import DeployedEnvironment, NodeGroup
 from trainfabric_plan.layout import Layout
 from trainfabric_plan.planning import Plan
 from trainfabric_plan.recipes import recipe
@@ -49,6 +50,20 @@ def spec(nodes: int = 2, **changes: Any) -> JobSpec:
     return JobSpec(**{**values, **changes})
 
 
+def groups(
+    nodes: int = 4, workers: str = "lab-workers", templates: dict[str, str] | None = None, spares: int = 0
+) -> tuple[NodeGroup, ...]:
+    """Of a coordinator that trains, and of the workers beside it."""
+    known = templates or {}
+    coordinator = NodeGroup(
+        name="lab-coordinator", role=Role.COORDINATOR, launch_template=known.get("lab-coordinator"), nodes=1
+    )
+    beside = NodeGroup(
+        name=workers, role=Role.WORKER, launch_template=known.get(workers), nodes=nodes - 1, spares=spares
+    )
+    return (coordinator, beside) if nodes > 1 else (coordinator,)
+
+
 def deployed(nodes: int = 4, **changes: Any) -> DeployedEnvironment:
     values: dict[str, Any] = {
         "name": "lab",
@@ -57,12 +72,8 @@ def deployed(nodes: int = 4, **changes: Any) -> DeployedEnvironment:
         "checkpoint_bucket": "checkpoints",
         "lustre_dns_name": "fs-1.fsx.us-east-1.amazonaws.com",
         "lustre_mount_name": "abc",
-        "coordinator_group": "lab-coordinator",
-        "worker_group": "lab-workers" if nodes > 1 else None,
-        "nodes": nodes,
+        "groups": groups(nodes),
         "ranks_per_node": 2,
-        "spares": 0,
-        "launch_templates": {},
         "asset_bucket": "assets",
         "asset_key": "0123abcd.zip",
     }

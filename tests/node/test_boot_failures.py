@@ -128,7 +128,7 @@ def test_nodes_that_cannot_be_released_are_named_in_the_jobs_status_and_in_the_l
     assert _changes(tmp_path) == [*[WORKERS] * 5, OUTCOME, *[GIVEN_BACK] * 5]
     assert job_status(ledger, ledger.job("first")).summary == (
         "failed: boot of the coordinator node-1 failed: no EFA; its workers could not be released: "
-        "scale their Auto Scaling group to zero"
+        "scale their Auto Scaling groups to zero"
     )
     assert booted.stderr.endswith("trainfabric boot: this node could not be given back: terminate it\n")
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from tests.sandbox.conftest import Aws
 from trainfabric_plan.contract import Role, environment_parameter
-from trainfabric_plan.deployed import DeployedEnvironment
+from trainfabric_plan.deployed import DeployedEnvironment, NodeGroup
 
 IMAGE = "ami-12c6146b"
 
@@ -37,18 +37,18 @@ class SmallFleet:
             checkpoint_bucket="checkpoints",
             lustre_dns_name="fs",
             lustre_mount_name="mount",
-            coordinator_group=self.group("coordinator"),
-            worker_group=self.group("worker"),
-            nodes=3,
+            groups=tuple(self._described(role) for role in Role),
             ranks_per_node=2,
-            spares=0,
-            launch_templates={role: self.template(role) for role in Role},
             asset_bucket="assets",
             asset_key="code.zip",
         )
         name = environment_parameter(self.name)
         self.aws.client("ssm").put_parameter(Name=name, Value=deployed.model_dump_json(), Type="String")
         return deployed
+
+    def _described(self, role: Role) -> NodeGroup:
+        nodes = {Role.COORDINATOR: 1, Role.WORKER: 2}[role]
+        return NodeGroup(name=self.group(role), role=role, launch_template=self.template(role), nodes=nodes)
 
     def scale(self, **capacity: int) -> None:
         for role, desired in capacity.items():

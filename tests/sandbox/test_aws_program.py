@@ -22,7 +22,7 @@ RECORDER = """#!/bin/bash
 printf '%s\\x1f' "$@" >>"$CALLS"
 echo >>"$CALLS"
 case "$2" in
-  get-parameter) echo '{"worker_group": "w", "coordinator_group": "c"}' ;;
+  get-parameter) echo '{"groups": [{"name": "c", "role": "coordinator"}, {"name": "w", "role": "worker"}]}' ;;
   describe-auto-scaling-groups) echo i-1 ;;
   cp) [ "$5" = - ] || echo '{"job": "first", "run": 1}' ;;
   ls) exit 1 ;;

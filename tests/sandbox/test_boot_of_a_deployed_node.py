@@ -260,7 +260,7 @@ def test_a_coordinator_without_its_code_fails_the_job_and_releases_the_fleet(
     deployed.scale(worker=1)
     (worker,) = (member["InstanceId"] for member in deployed.group("worker")["Instances"])
     boto3.client("autoscaling").set_instance_protection(
-        AutoScalingGroupName=environment.worker_group, InstanceIds=[worker], ProtectedFromScaleIn=True
+        AutoScalingGroupName=environment.worker_groups[0].name, InstanceIds=[worker], ProtectedFromScaleIn=True
     )
     patience = ("runcmd:\n", """runcmd:\n- printf '#!/bin/sh' >"$TRAINFABRIC_ROOT/usr/bin/sleep"\n""")
     deployed.change_user_data("coordinator", (f"ASSET_KEY={environment.asset_key}", "ASSET_KEY=gone.zip"), patience)
@@ -336,7 +336,7 @@ def test_nodes_of_a_job_are_those_it_was_started_with_whatever_is_deployed_meanw
     # then its replacement is the job's
     (second,) = deployed.fleet.running()
     assert second.instance_id != first.instance_id
-    assert (second.user_data, second.image_id) == (first.user_data, pins.groups[Role.WORKER].image_id)
+    assert (second.user_data, second.image_id) == (first.user_data, pins.groups["trainfabric-p5-spot-worker"].image_id)
     # and the next job's nodes are those that were deployed
     pinning.use(pinning.make("second", 1) or pins)
     deployed.scale(worker=2)

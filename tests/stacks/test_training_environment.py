@@ -125,9 +125,12 @@ def test_the_deployed_environment_is_described_in_its_parameter(demo: TrainingEn
     values = {p["Name"]: p["Value"] for p in found(demo.fleet, "AWS::SSM::Parameter")}
     described = DeployedEnvironment.model_validate_json(text_of(values[environment_parameter("demo")]))
     assert (described.name, described.region, described.nodes, described.ranks_per_node) == ("demo", "us-east-1", 4, 8)
-    assert described.worker_group is not None
-    assert described.launch_templates == {Role.COORDINATOR: "some-name", Role.WORKER: "some-name"}
-    assert described.spares == 0
+    assert [(group.role, group.nodes, group.spares) for group in described.groups] == [
+        (Role.COORDINATOR, 1, 0),
+        (Role.WORKER, 3, 0),
+    ]
+    assert {group.launch_template for group in described.groups} == {"some-name"}
+    assert described.coordinator_trains
 
 
 def test_a_job_learns_from_it_which_launch_templates_and_which_code_it_pins(demo: TrainingEnvironment) -> None:
@@ -159,8 +162,7 @@ def test_a_fleet_of_one_node_says_that_it_has_no_workers(make_environment: MakeE
 
     values = {p["Name"]: p["Value"] for p in found(environment.fleet, "AWS::SSM::Parameter")}
     described = DeployedEnvironment.model_validate_json(text_of(values[environment_parameter("demo")]))
-    assert described.worker_group is None
-    assert list(described.launch_templates) == [Role.COORDINATOR]
+    assert [group.role for group in described.groups] == [Role.COORDINATOR]
 
 
 def test_the_plan_of_the_environment_is_its_parameter(

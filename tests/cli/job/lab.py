@@ -8,7 +8,7 @@ from typing import Any
 from trainfabric_node.jobs import ControllerAddress, Member, NodeState, NodeStatus, RunRecords
 from trainfabric_node.jobs.records import now
 from trainfabric_plan.contract import Role
-from trainfabric_plan.deployed import DeployedEnvironment
+from trainfabric_plan.deployed import DeployedEnvironment, NodeGroup
 
 DEPLOYED = DeployedEnvironment(
     name="demo",
@@ -17,12 +17,11 @@ DEPLOYED = DeployedEnvironment(
     checkpoint_bucket="demo-checkpoints",
     lustre_dns_name="fs-1.fsx",
     lustre_mount_name="fsx",
-    coordinator_group="coordinator",
-    worker_group="workers",
-    nodes=4,
+    groups=(
+        NodeGroup(name="coordinator", role=Role.COORDINATOR, launch_template=None, nodes=1),
+        NodeGroup(name="workers", role=Role.WORKER, launch_template=None, nodes=3, spares=2),
+    ),
     ranks_per_node=2,
-    spares=2,
-    launch_templates={},
     asset_bucket="",
     asset_key="",
 )
@@ -49,6 +48,7 @@ class Nodes:
     def _member(self, number: int) -> Member:
         return Member(
             instance_id=instance(number),
+            group="workers" if number else "coordinator",
             role=role(number),
             life_cycle_state="InService",
             launch_template_version=None,

@@ -22,7 +22,7 @@ def test_a_job_of_a_deployed_environment_reads_the_corpus_of_its_data_bucket(
         Name=environment_parameter("demo"), Value=DEPLOYED.model_dump_json(), Type="String"
     )
     scaling.create_launch_configuration(LaunchConfigurationName="node", ImageId="ami-1", InstanceType="m7i.large")
-    for group, most in ((DEPLOYED.coordinator_group, 1), (DEPLOYED.worker_group, 3)):
+    for group, most in (("coordinator", 1), ("workers", 3)):
         scaling.create_auto_scaling_group(
             AutoScalingGroupName=group,
             LaunchConfigurationName="node",

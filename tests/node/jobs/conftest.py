@@ -26,8 +26,7 @@ def embedded() -> Iterator[Embedded]:
         for bucket in ("data", "checkpoints", "assets"):
             s3.create_bucket(Bucket=bucket)
         s3.put_object(Bucket="data", Key="data/corpus.json", Body=b"{}")
-        ids = deploy_groups(*GROUPS.values())
-        yield Embedded(variables, {role: ids[group] for role, group in GROUPS.items()})
+        yield Embedded(variables, deploy_groups(*GROUPS))
 
 
 _set_desired_capacity = AutoScalingBackend.set_desired_capacity

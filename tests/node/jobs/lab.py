@@ -8,7 +8,7 @@ from typing import Any
 
 import boto3
 
-from tests.node.samples import RECIPE, deployed, plan
+from tests.node.samples import RECIPE, deployed, groups, plan
 from trainfabric_node.jobs import ControllerAddress, Fleet, JobControl, NodeState, NodeStatus
 from trainfabric_node.jobs.records import now
 from trainfabric_node.store import Store, open_store
@@ -17,7 +17,7 @@ from trainfabric_plan.deployed import DeployedEnvironment
 
 DATA = "s3://data/data/corpus"
 ASSET = "0123abcd.zip"
-GROUPS = {Role.COORDINATOR: "lab-coordinator", Role.WORKER: "lab-workers"}
+COORDINATOR, WORKERS = GROUPS = ("lab-coordinator", "lab-workers")
 
 
 @dataclass(frozen=True)
@@ -25,13 +25,14 @@ class Embedded:
     """The embedded AWS and what is deployed in it."""
 
     variables: dict[str, str]
-    templates: dict[Role, str]
-    """Ids of launch templates."""
+    templates: dict[str, str]
+    """Ids of launch templates by the name of their group."""
 
-    def deployed(self, nodes: int = 4, **changes: Any) -> DeployedEnvironment:
-        roles = list(GROUPS) if nodes > 1 else [Role.COORDINATOR]
-        templates = {role: self.templates[role] for role in roles}
-        values: dict[str, Any] = {"launch_templates": templates, "asset_bucket": "assets", "asset_key": ASSET}
+    def deployed(
+        self, nodes: int = 4, workers: str = "lab-workers", spares: int = 0, **changes: Any
+    ) -> DeployedEnvironment:
+        made = groups(nodes, workers, self.templates, spares)
+        values: dict[str, Any] = {"groups": made, "asset_bucket": "assets", "asset_key": ASSET}
         return deployed(nodes, **{**values, **changes})
 
 

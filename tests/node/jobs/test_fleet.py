@@ -107,7 +107,7 @@ def test_a_fleet_is_empty_when_no_node_is_there_and_none_is_asked_for(
     fleet.release()
 
     assert (before, there, fleet.is_empty()) == (True, False, True)
-    assert Fleet.of(embedded.deployed(worker_group="lab-gone")).is_empty()
+    assert Fleet.of(embedded.deployed(workers="lab-gone")).is_empty()
 
 
 def test_a_runs_nodes_are_released_whatever_another_version_has_deployed_meanwhile(
@@ -164,7 +164,7 @@ def test_a_group_that_is_gone_is_named_and_the_other_one_released(aws: str, flee
     fleet.scale_up(4)
 
     with pytest.raises(NotFound) as caught:
-        Fleet.of(embedded.deployed(worker_group="lab-gone")).release()
+        Fleet.of(embedded.deployed(workers="lab-gone")).release()
 
     assert str(caught.value) == (
         "environment lab: Auto Scaling group must be an existing one, got lab-gone; deploy the environment again"

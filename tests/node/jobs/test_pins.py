@@ -6,17 +6,17 @@ import boto3
 import pytest
 
 from tests.node.embedded import IMAGE, IMAGE_PARAMETER, deploy_image
-from tests.node.jobs.lab import ASSET, GROUPS, NOTHING, Embedded, launched, start, wanted, write_parameter
-from tests.node.samples import plan
+from tests.node.jobs.lab import ASSET, COORDINATOR, NOTHING, WORKERS, Embedded, launched, start, wanted, write_parameter
+from tests.node.samples import groups, plan
 from trainfabric_node.jobs import Fleet, JobControl, JobLedger, connect
-from trainfabric_plan.contract import Role, code_key
+from trainfabric_plan.contract import code_key
 from trainfabric_plan.errors import NotFound, Refused
 
 OTHER_IMAGE = "ami-0b301ce3ce3475r4f"
 
 
-def versions(embedded: Embedded, role: Role = Role.WORKER) -> list[dict[str, Any]]:
-    template = embedded.templates[role]
+def versions(embedded: Embedded, group: str = WORKERS) -> list[dict[str, Any]]:
+    template = embedded.templates[group]
     found = boto3.client("ec2").describe_launch_template_versions(LaunchTemplateId=template)["LaunchTemplateVersions"]
     return [dict(version) for version in found]
 
@@ -24,12 +24,12 @@ def versions(embedded: Embedded, role: Role = Role.WORKER) -> list[dict[str, Any
 def deploy_again(embedded: Embedded) -> None:
     """What CloudFormation does: a new version of each template, and the group's is what the default version is."""
     ec2, scaling = boto3.client("ec2"), boto3.client("autoscaling")
-    for role, template in embedded.templates.items():
+    for group, template in embedded.templates.items():
         data: Any = {"ImageId": f"resolve:ssm:{IMAGE_PARAMETER}", "InstanceType": "t3.small"}
         ec2.create_launch_template_version(LaunchTemplateId=template, LaunchTemplateData=data)
         described = ec2.describe_launch_templates(LaunchTemplateIds=[template])["LaunchTemplates"][0]
         scaling.update_auto_scaling_group(
-            AutoScalingGroupName=GROUPS[role],
+            AutoScalingGroupName=group,
             LaunchTemplate={"LaunchTemplateId": template, "Version": str(described["DefaultVersionNumber"])},
         )
 
@@ -47,15 +47,15 @@ def test_a_run_launches_versions_of_its_own_with_the_image_that_the_parameter_na
 
     pins = started.pins
     assert pins.asset_key == ASSET
-    for role, pinned in pins.groups.items():
-        assert (pinned.launch_template_id, pinned.image_id) == (embedded.templates[role], IMAGE)
-        assert launched()[GROUPS[role]] == (pinned.launch_template_version, IMAGE)
-        (made,) = (one for one in versions(embedded, role) if one["DefaultVersion"])
+    for group, pinned in pins.groups.items():
+        assert (pinned.launch_template_id, pinned.image_id) == (embedded.templates[group], IMAGE)
+        assert launched()[group] == (pinned.launch_template_version, IMAGE)
+        (made,) = (one for one in versions(embedded, group) if one["DefaultVersion"])
         assert made["VersionDescription"] == "trainfabric job first run 1"
         assert str(made["VersionNumber"]) == pinned.launch_template_version
         assert (
             made["LaunchTemplateData"]["InstanceType"]
-            == versions(embedded, role)[-2]["LaunchTemplateData"]["InstanceType"]
+            == versions(embedded, group)[-2]["LaunchTemplateData"]["InstanceType"]
         )
 
 
@@ -75,11 +75,11 @@ def test_a_deploy_during_a_run_changes_nothing_under_it_and_the_next_run_takes_i
     assert boto3.client("s3").get_object(Bucket="checkpoints", Key=code_key(ASSET))["Body"].read() == b"code"
     lab.stop(force=True)
     second = start(lab, "second")
-    assert second.pins.groups[Role.WORKER].image_id == OTHER_IMAGE
+    assert second.pins.groups[WORKERS].image_id == OTHER_IMAGE
     assert images() == {OTHER_IMAGE}
     newest = versions(embedded)[-1]
     assert newest["LaunchTemplateData"]["InstanceType"] == "t3.small"
-    assert started.pins.groups[Role.WORKER].launch_template_version != str(newest["VersionNumber"])
+    assert started.pins.groups[WORKERS].launch_template_version != str(newest["VersionNumber"])
 
 
 def test_versions_of_earlier_runs_are_removed_and_deployed_ones_stay(lab: JobControl, embedded: Embedded) -> None:
@@ -131,7 +131,7 @@ def test_a_start_that_fails_later_leaves_the_groups_as_they_were(
             "deploy the environment again",
         ),
         (
-            {"launch_templates": {Role.COORDINATOR: "lt-0a"}},
+            {"groups": groups(4, templates={COORDINATOR: "lt-0a"})},
             "environment lab: launch template must be an existing one, got lt-0a; deploy the environment again",
         ),
     ],
@@ -171,7 +171,7 @@ def test_an_asset_that_is_kept_already_needs_no_other_copy(lab: JobControl) -> N
 
 def test_a_fleet_without_launch_templates_of_ours_has_no_pins(aws: str, embedded: Embedded) -> None:
     before = launched()
-    write_parameter(embedded.deployed(launch_templates={}).model_dump_json())
+    write_parameter(embedded.deployed(groups=groups(4)).model_dump_json())
 
     assert start(connect("lab", "us-east-1")).pins is None
     assert launched() == before

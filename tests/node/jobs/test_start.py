@@ -63,7 +63,7 @@ def test_spares_are_asked_for_beside_the_nodes_and_stand_in_the_records(aws: str
 def test_a_group_that_is_gone_is_noticed_before_anything_starts(
     lab: JobControl, ledger: JobLedger, embedded: Embedded
 ) -> None:
-    write_parameter(embedded.deployed(worker_group="lab-gone").model_dump_json())
+    write_parameter(embedded.deployed(workers="lab-gone").model_dump_json())
 
     with pytest.raises(NotFound) as caught:
         start(connect("lab", "us-east-1"))

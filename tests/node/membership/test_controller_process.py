@@ -132,7 +132,7 @@ def lab(tmp_path: Path, seaweed: Seaweed, monkeypatch: pytest.MonkeyPatch) -> It
         variables = {**stack.enter_context(running_moto()), **seaweed.environment}
         for name, value in variables.items():
             monkeypatch.setenv(name, value)
-        deploy_groups(ENVIRONMENT.coordinator_group, ENVIRONMENT.worker_group or "")
+        deploy_groups(*(group.name for group in ENVIRONMENT.groups))
         boto3.client("ssm").put_parameter(
             Name=environment_parameter("lab"), Value=ENVIRONMENT.model_dump_json(), Type="String"
         )

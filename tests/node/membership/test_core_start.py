@@ -10,12 +10,15 @@ from tests.node.samples import spec
 from trainfabric_node.jobs.records import GroupPins, JobPins
 from trainfabric_node.membership.actions import Conclude, Replace
 from trainfabric_node.membership.protocol import Pins
-from trainfabric_plan.contract import Event, Role
+from trainfabric_plan.contract import Event
 from trainfabric_plan.errors import Refused
 
 PINS = JobPins(
     asset_key="code-1.zip",
-    groups={role: GroupPins(launch_template_id="lt-1", launch_template_version="1", image_id="ami-1") for role in Role},
+    groups={
+        group: GroupPins(launch_template_id="lt-1", launch_template_version="1", image_id="ami-1")
+        for group in ("a", "b")
+    },
 )
 RIGHT = Pins(asset_key="code-1.zip", image_id="ami-1")
 

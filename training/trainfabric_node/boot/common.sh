@@ -49,11 +49,11 @@ read_variables() {
   done
 }
 
-# Group of the workers of this environment; nothing if it has none
-worker_group() {
+# Groups of the workers of this environment, a line each; nothing if it has none
+worker_groups() {
   aws ssm get-parameter --region "$TRAINFABRIC_REGION" --name "/trainfabric/$TRAINFABRIC_ENVIRONMENT/environment" \
     --query Parameter.Value --output text |
-    python3 -c 'import json, sys; print(json.load(sys.stdin)["worker_group"] or "")'
+    python3 -c 'import json, sys; [print(g["name"]) for g in json.load(sys.stdin)["groups"] if g["role"] == "worker"]'
 }
 
 # Members of a running job are protected, and would outlive a desired capacity of zero. The service takes 50 at a time.
@@ -65,12 +65,13 @@ unprotect() {
 }
 
 release_workers() {
-  local group status=0
-  group=$(worker_group) || return 1
-  [[ -n $group ]] || return 0
-  unprotect "$group" || status=1
-  aws autoscaling set-desired-capacity --region "$TRAINFABRIC_REGION" \
-    --auto-scaling-group-name "$group" --desired-capacity 0 --no-honor-cooldown || status=1
+  local groups group status=0
+  groups=$(worker_groups) || return 1
+  for group in $groups; do
+    unprotect "$group" || status=1
+    aws autoscaling set-desired-capacity --region "$TRAINFABRIC_REGION" \
+      --auto-scaling-group-name "$group" --desired-capacity 0 --no-honor-cooldown || status=1
+  done
   return "$status"
 }
 
@@ -123,7 +124,7 @@ conclude() {
 abandon() {
   local why=$1 run
   run=$(run_prefix) || run=
-  retry 5 10 release_workers || why+="; its workers could not be released: scale their Auto Scaling group to zero"
+  retry 5 10 release_workers || why+="; its workers could not be released: scale their Auto Scaling groups to zero"
   say "$why" >&2
   [[ -z $run ]] || retry 5 10 conclude "$run" "$why" ||
     say "the job could not be marked as failed; end it with trainfabric job stop --force" >&2

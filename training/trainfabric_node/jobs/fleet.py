@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from botocore.exceptions import ClientError
-from pydantic import ValidationError
 
 from trainfabric_node.jobs.aws import aws_client, aws_errors, error_code
 from trainfabric_node.jobs.records import JobSpec
 from trainfabric_plan.contract import Role, environment_parameter
-from trainfabric_plan.deployed import DeployedEnvironment
+from trainfabric_plan.deployed import DeployedEnvironment, NodeGroup, group_sizes, parse_deployed
 from trainfabric_plan.errors import NotFound, TrainfabricError, Unreachable, mistake
 
 IN_SERVICE = "InService"
@@ -45,12 +44,7 @@ def read_deployed(environment: str, region: str | None) -> DeployedEnvironment:
             remedy = "deploy it first, or correct its name or region"
             got = f"no parameter {name} in {client.meta.region_name}"
             raise NotFound(f"{where}: environment must be a deployed one, got {got}; {remedy}") from None
-    try:
-        return DeployedEnvironment.model_validate_json(value)
-    except ValidationError as error:
-        problem = error.errors()[0]
-        got = f"{'.'.join(map(str, problem['loc']))}: {problem['msg'].lower()}"
-        raise mistake(where, name, "as this version writes it", got, "deploy the environment again") from None
+    return parse_deployed(value, environment)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,6 +52,8 @@ class Member:
     """A node as its Auto Scaling group has it."""
 
     instance_id: str
+    group: str
+    """Name of it."""
     role: Role
     life_cycle_state: str
     """AWS's word: `Pending`, `InService`, `Terminating` and others."""
@@ -73,18 +69,18 @@ class Member:
 
 
 class Fleet:
-    """The two Auto Scaling groups of an environment.
+    """The Auto Scaling groups of an environment: the coordinator's, and any number of workers'.
 
     All methods raise `NotFound` if a group does not exist, and `Unreachable` if AWS does not answer or refuses.
 
     Args:
         environment: Its name.
         region: Where its groups are.
-        groups: Their names; a fleet of one node has no workers.
+        groups: The coordinator's first; a fleet of one node has no other.
     """
 
-    def __init__(self, environment: str, region: str, groups: Mapping[Role, str]) -> None:
-        self._groups = groups
+    def __init__(self, environment: str, region: str, groups: Sequence[NodeGroup]) -> None:
+        self._groups = tuple(groups)
         self._where = f"environment {environment}"
         self._client: Any = aws_client("autoscaling", region, self._where)
 
@@ -108,8 +104,7 @@ class Fleet:
         Raises:
             InvalidInput: If the fleet has no workers and any is asked for.
         """
-        workers = self._groups.get(Role.WORKER)
-        if nodes + spares > 1 and workers is None:
+        if nodes + spares > 1 and not self._groups[1:]:
             rule = "1 for a fleet without workers"
             raise mistake(self._where, "nodes", rule, nodes + spares, "deploy the environment with more nodes")
         try:
@@ -121,13 +116,12 @@ class Fleet:
 
     def restore(self, nodes: int, spares: int = 0) -> None:
         """Asks for as many nodes as a running job was started with; after an error, those that are there stay."""
-        self._resize(self._groups[Role.COORDINATOR], 1)
-        if Role.WORKER in self._groups:
-            self._resize(self._groups[Role.WORKER], nodes - 1 + spares)
+        for name, size in group_sizes(self._groups, nodes, spares).items():
+            self._resize(name, size)
 
     def members(self) -> list[Member]:
         """The nodes that the groups have now, coordinator first; those on their way in and out as well."""
-        return [member for role in Role for member in self._of(role)]
+        return [member for group in self._groups for member in self._of(group)]
 
     def protect(self, instance_ids: Iterable[str]) -> None:
         """Keeps members from being chosen when a group shrinks; those that are not in service are left out."""
@@ -143,49 +137,43 @@ class Fleet:
         return self._terminate(instance_id, decrement=True)
 
     def release(self, but: str | None = None) -> None:
-        """Asks for no node any more in either group, workers first; raises what it met when both are tried.
+        """Asks for no node any more in any group, workers first; raises what it met first when all are tried.
 
         Args:
             but: A member that stays, until it gives itself back: who releases the others may have more to do.
         """
-        errors = [error for role in (Role.WORKER, Role.COORDINATOR) if (error := self._released(role, but))]
+        errors = [error for group in reversed(self._groups) if (error := self._released(group, but))]
         if errors:
             raise errors[0]
 
     def is_empty(self) -> bool:
         """Whether there is no node, none is going, and none is asked for; also where the groups are gone."""
-        found = [self._group(group) for group in self._groups.values()]
+        found = [self._group(group.name) for group in self._groups]
         return not any(group["Instances"] or group["DesiredCapacity"] for group in found if group)
 
-    def _released(self, role: Role, but: str | None) -> TrainfabricError | None:
-        group = self._groups.get(role)
-        if group is None:
-            return None
+    def _released(self, group: NodeGroup, but: str | None) -> TrainfabricError | None:
         try:
-            stays = [one for one in self._of(role) if one.instance_id == but and not one.leaving]
+            stays = [one for one in self._of(group) if one.instance_id == but and not one.leaving]
             self._set_protection(stays, True)
-            self._unprotect(role, but)
-            self._resize(group, len(stays))
-            for kept in self._of(role):
+            self._unprotect(group, but)
+            self._resize(group.name, len(stays))
+            for kept in self._of(group):
                 if kept.protected and kept.instance_id != but:  # by somebody between the requests
                     self._terminate(kept.instance_id, decrement=False)
         except TrainfabricError as error:
             return error
         return None
 
-    def _unprotect(self, role: Role, but: str | None) -> None:
+    def _unprotect(self, group: NodeGroup, but: str | None) -> None:
         """As far as possible: a node that cannot be unprotected is terminated by its id."""
         with contextlib.suppress(Unreachable):
-            self._set_protection([one for one in self._of(role) if one.protected and one.instance_id != but], False)
+            self._set_protection([one for one in self._of(group) if one.protected and one.instance_id != but], False)
 
-    def _of(self, role: Role) -> list[Member]:
-        group = self._groups.get(role)
-        if group is None:
-            return []
-        found = self._group(group)
+    def _of(self, group: NodeGroup) -> list[Member]:
+        found = self._group(group.name)
         if found is None:
-            raise self._missing(group)
-        return [_member(instance, role) for instance in found["Instances"]]
+            raise self._missing(group.name)
+        return [_member(instance, group) for instance in found["Instances"]]
 
     def _group(self, group: str) -> dict[str, Any] | None:
         with self._asking():
@@ -193,15 +181,15 @@ class Fleet:
         return found[0] if found else None
 
     def _set_protection(self, members: Iterable[Member], protected: bool) -> None:
-        by_role: dict[Role, list[str]] = {}
+        by_group: dict[str, list[str]] = {}
         for member in members:
             if member.life_cycle_state == IN_SERVICE:  # AWS refuses the whole request for any other
-                by_role.setdefault(member.role, []).append(member.instance_id)
-        for role, ids in by_role.items():
+                by_group.setdefault(member.group, []).append(member.instance_id)
+        for group, ids in by_group.items():
             for start in range(0, len(ids), _MOST_PROTECTED):
                 with self._asking():
                     self._client.set_instance_protection(
-                        AutoScalingGroupName=self._groups[role],
+                        AutoScalingGroupName=group,
                         InstanceIds=ids[start : start + _MOST_PROTECTED],
                         ProtectedFromScaleIn=protected,
                     )
@@ -242,11 +230,12 @@ class Fleet:
         return aws_errors(self._where, "autoscaling")
 
 
-def _member(instance: dict[str, Any], role: Role) -> Member:
+def _member(instance: dict[str, Any], group: NodeGroup) -> Member:
     template = instance.get("LaunchTemplate") or {}
     return Member(
         instance_id=instance["InstanceId"],
-        role=role,
+        group=group.name,
+        role=group.role,
         life_cycle_state=instance["LifecycleState"],
         launch_template_version=str(template["Version"]) if template.get("Version") else None,
         protected=instance["ProtectedFromScaleIn"],

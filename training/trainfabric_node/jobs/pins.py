@@ -17,7 +17,7 @@ from botocore.exceptions import ClientError
 from trainfabric_node.jobs.aws import aws_client, aws_errors, error_code
 from trainfabric_node.jobs.records import GroupPins, JobPins
 from trainfabric_node.store import ObjectMissing, Store, open_store
-from trainfabric_plan.contract import Role, code_key
+from trainfabric_plan.contract import code_key
 from trainfabric_plan.deployed import DeployedEnvironment
 from trainfabric_plan.errors import NotFound, TrainfabricError, mistake
 
@@ -50,23 +50,24 @@ class Pinning:
             NotFound: If a launch template or the parameter that names its image does not exist.
             InvalidInput: If a launch template names no image.
         """
-        if not self._deployed.launch_templates:
+        templates = {group.name: group.launch_template for group in self._deployed.groups if group.launch_template}
+        if not templates:
             return None
-        sources = {role: self._newest_deployed(template) for role, template in self._templates().items()}
-        images = {role: self._image(source) for role, source in sources.items()}
-        made: dict[Role, GroupPins] = {}
+        sources = {group: self._newest_deployed(template) for group, template in templates.items()}
+        images = {group: self._image(source) for group, source in sources.items()}
+        made: dict[str, GroupPins] = {}
         try:
-            for role, source in sources.items():
-                made[role] = self._make(source, images[role], f"{_MADE_BY_A_JOB} {job} run {run}")
+            for group, source in sources.items():
+                made[group] = self._make(source, images[group], f"{_MADE_BY_A_JOB} {job} run {run}")
         except TrainfabricError:
             self._delete(made)
             raise
         return JobPins(groups=made, asset_key=self._deployed.asset_key)
 
     def use(self, pins: JobPins) -> None:
-        """Lets both groups launch a run's versions, and removes those of earlier runs."""
-        for role, pinned in pins.groups.items():
-            self._launch(role, pinned.launch_template_id, pinned.launch_template_version)
+        """Lets all groups launch a run's versions, and removes those of earlier runs."""
+        for group, pinned in pins.groups.items():
+            self._launch(group, pinned.launch_template_id, pinned.launch_template_version)
         for pinned in pins.groups.values():
             self._forget_earlier(pinned)
 
@@ -76,14 +77,11 @@ class Pinning:
 
     def restore(self, pins: JobPins) -> None:
         """Undoes `make` and `use`, as far as AWS lets it: the groups launch what is deployed."""
-        for role, pinned in pins.groups.items():
+        for group, pinned in pins.groups.items():
             with contextlib.suppress(TrainfabricError):
                 deployed = self._newest_deployed(pinned.launch_template_id)
-                self._launch(role, pinned.launch_template_id, _number(deployed))
+                self._launch(group, pinned.launch_template_id, _number(deployed))
         self.discard(pins)
-
-    def _templates(self) -> dict[Role, str]:
-        return {role: id_ for role, id_ in self._deployed.launch_templates.items() if self._deployed.group(role)}
 
     def _newest_deployed(self, template_id: str) -> _Version:
         deployed = [version for version in self._versions(template_id) if not _by_a_job(version)]
@@ -143,12 +141,12 @@ class Pinning:
             image_id=image_id,
         )
 
-    def _launch(self, role: Role, template_id: str, version: str) -> None:
+    def _launch(self, group: str, template_id: str, version: str) -> None:
         with self._asking("ec2"):
             self._ec2.modify_launch_template(LaunchTemplateId=template_id, DefaultVersion=version)
         with self._asking("autoscaling"):
             self._autoscaling.update_auto_scaling_group(
-                AutoScalingGroupName=self._deployed.group(role),
+                AutoScalingGroupName=group,
                 LaunchTemplate={"LaunchTemplateId": template_id, "Version": version},
             )
 
@@ -159,7 +157,7 @@ class Pinning:
             earlier = [version for version in map(_number, made) if version != pinned.launch_template_version]
             self._delete_versions(pinned.launch_template_id, earlier)
 
-    def _delete(self, made: dict[Role, GroupPins]) -> None:
+    def _delete(self, made: dict[str, GroupPins]) -> None:
         for pinned in made.values():
             with contextlib.suppress(TrainfabricError):
                 self._delete_versions(pinned.launch_template_id, [pinned.launch_template_version])

@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 from pydantic import AwareDatetime, BaseModel, Field
 
 from trainfabric_plan.contract import Role
+from trainfabric_plan.deployed import NodeGroup, group_sizes
 from trainfabric_plan.model import Strict
 from trainfabric_plan.planning import Plan
 from trainfabric_plan.policy import FaultTolerance
@@ -38,7 +39,8 @@ class GroupPins(Strict):
 class JobPins(Strict):
     """What a run was started with. Replacements use it, and nodes with anything else are not taken in."""
 
-    groups: dict[Role, GroupPins]
+    groups: dict[str, GroupPins]
+    """By the name of the Auto Scaling group."""
     asset_key: str
     """Key of the training asset; also below `contract.code_key`, which outlives a deploy."""
 
@@ -58,8 +60,8 @@ class JobSpec(Strict):
     """Address of the corpus, without suffix."""
     recipe: Recipe
     plan: Plan
-    groups: dict[Role, str]
-    """Names of the Auto Scaling groups that it runs on, whatever is deployed meanwhile."""
+    groups: tuple[NodeGroup, ...]
+    """The Auto Scaling groups that it runs on, whatever is deployed meanwhile; the coordinator's first."""
     policy: FaultTolerance = FaultTolerance()
     spares: Annotated[int, Field(ge=0)] = 0
     """Nodes beyond the plan's that are up and warm."""
@@ -68,6 +70,11 @@ class JobSpec(Strict):
     created: AwareDatetime
     nonce: str
     """Tells two starts apart that race for the environment."""
+
+    @property
+    def instances(self) -> int:
+        """How many nodes the fleet is asked for: those of the plan, spares, and a coordinator that only controls."""
+        return sum(group_sizes(self.groups, self.plan.nodes, self.spares).values())
 
     @property
     def resume_options(self) -> list[str]:

@@ -34,7 +34,7 @@ class Census:
         self._hands = hands
         self._clock = clock
         self._unheard = Unheard(spec.policy.start_deadline_s)
-        self._missing = Missing(spec.plan.nodes + spec.spares)
+        self._missing = Missing(spec.instances)
 
     def count(self) -> None:
         """Looks at the fleet once; raises `TrainfabricError`."""

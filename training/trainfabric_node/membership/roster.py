@@ -138,13 +138,14 @@ class Roster:
         """In which pin a node differs from the job; empty if it may be taken in."""
         if self._pins is None:
             return ""
-        group, said = self._pins.groups.get(node.beat.role), node.beat.pins
+        said = node.beat.pins
+        images = sorted({group.image_id for group in self._pins.groups.values()})
         for name, wanted, got in (
-            ("training asset", self._pins.asset_key, said.asset_key),
-            ("image", group.image_id if group else None, said.image_id),
+            ("training asset", [self._pins.asset_key], said.asset_key),
+            ("image", images, said.image_id),
         ):
-            if wanted is not None and got is not None and wanted != got:
-                return f"{name} must be {wanted}, got {got}"
+            if wanted and got is not None and got not in wanted:
+                return f"{name} must be {' or '.join(wanted)}, got {got}"
         return ""
 
     def is_right(self, node: Node) -> bool:
