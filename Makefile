@@ -40,11 +40,23 @@ node_modules/.installed: package.json package-lock.json
 demo: setup ## deploy the demo environment on the embedded AWS and train in it
 	@$(BIN)/python -m sandbox.demo
 
-test: setup test-infrastructure test-training test-end-to-end test-faults ## run all tests
+test: setup test-infrastructure test-oracle test-training test-end-to-end test-faults ## run all tests
 
-.PHONY: test-infrastructure test-training test-node test-trainer test-end-to-end test-faults
+.PHONY: oracle-setup test-infrastructure test-oracle test-training test-node test-trainer test-end-to-end test-faults
 test-infrastructure: setup
 	$(PYTEST) -n 2 tests/plan tests/cli tests/architecture tests/cdk tests/stacks tests/snapshots tests/nag tests/examples
+
+ORACLE := build/venvs/pcluster
+
+oracle-setup: $(ORACLE)/.installed # AWS ParallelCluster in a virtual environment of its own, to compare with
+
+$(ORACLE)/.installed: tests/oracle/requirements.txt
+	$(PYTHON) -m venv --clear $(ORACLE)
+	$(ORACLE)/bin/pip install --quiet --disable-pip-version-check --no-deps -r tests/oracle/requirements.txt
+	@touch $@
+
+test-oracle: setup oracle-setup # our interfaces against those of ParallelCluster's launch templates
+	$(PYTEST) tests/oracle
 
 test-training: setup # one after the other: tests of heartbeats mind a machine that is busy with something else
 	@$(MAKE) test-node
