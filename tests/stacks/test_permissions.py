@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import aws_cdk as cdk
 import pytest
 from aws_cdk.assertions import Template
 
@@ -12,6 +13,7 @@ from trainfabric_plan.environment import Environment, validate_environment
 from trainfabric_plan.environment.file import read_environment
 from trainfabric_plan.permissions import HANDLERS, resource_types
 from trainfabric_stacks import TrainingEnvironment, training_app
+from trainfabric_stacks.app import FEATURE_FLAGS
 
 ENVIRONMENTS = sorted((Path(__file__).parents[2] / "environments").glob("*.yaml"))
 
@@ -55,3 +57,23 @@ def test_the_types_of_an_environment_are_those_of_its_templates(environment: Env
 
     assert resource_types(environment) == types
     assert {one for one in types if not one.startswith("Custom::")} <= set(HANDLERS)
+
+
+def test_a_boundary_and_a_qualifier_of_the_app_reach_every_role_and_stack() -> None:
+    """What docs/how-to/deploy-with-least-privilege.md says to write into the context of cdk.json."""
+    context = {"@aws-cdk/core:permissionsBoundary": {"name": "boundary"}, "@aws-cdk/core:bootstrapQualifier": "train"}
+    app = cdk.App(analytics_reporting=False, context={**FEATURE_FLAGS, **context})
+    environment = TrainingEnvironment(app, variant({"account": "123456789012"}))
+
+    templates = [Template.from_stack(stack).to_json() for stack in environment.stacks]
+    roles = [
+        one["Properties"]["PermissionsBoundary"]
+        for template in templates
+        for one in template["Resources"].values()
+        if one["Type"] == "AWS::IAM::Role"
+    ]
+
+    assert roles
+    assert all("policy/boundary" in str(one) for one in roles)
+    deploys = {one.assume_role_arn.rpartition(":")[2] for one in app.synth().stacks if one.assume_role_arn}
+    assert deploys == {"role/cdk-train-deploy-role-123456789012-us-east-1"}

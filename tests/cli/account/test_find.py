@@ -239,6 +239,21 @@ def test_no_source_names_the_spot_quota_of_p6_so_it_is_unknown(trainfabric: Any,
     assert spot_offer["vcpu_quota"] == "unknown (no source names the quota of this family)"
 
 
+def test_a_type_that_is_not_sold_in_blocks_is_not_asked_for(trainfabric: Any, fake_aws: Put) -> None:
+    def everywhere(_: str, question: dict[str, Any]) -> dict[str, Any]:
+        return offerings("us-east-1", {"Filters": [{"Values": ["p5.48xlarge"]}]})
+
+    aws = fake_aws(
+        ANSWERS | {"DescribeInstanceTypeOfferings": everywhere, "GetServiceQuota": {"Quota": {"Value": 1.0}}}
+    )
+
+    asked = ("capacity", "find", "-t", "g6e.48xlarge", "-n", "1", "--hours", "8", "--regions", "us-east-1", "--json")
+    kinds = {one["kind"] for one in trainfabric(*asked).json["offers"]}
+
+    assert kinds == {"on_demand", "spot"}
+    assert "DescribeCapacityBlockOfferings" not in {operation for _, operation, _ in aws.asked}
+
+
 def test_more_nodes_than_a_block_has_leave_the_other_kinds(trainfabric: Any, fake_aws: Put) -> None:
     fake_aws(ANSWERS)
 

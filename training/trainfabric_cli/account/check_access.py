@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from trainfabric_cli.account.answers import Unknown, ask
+from trainfabric_cli.account.answers import Unknown, ask, pages
 from trainfabric_cli.account.checks import Check, Status, judged
 from trainfabric_cli.account.session import Account
 from trainfabric_plan.environment import Environment
@@ -82,7 +82,10 @@ def _service_linked_role(iam: Any, service: str, name: str, environment: Environ
 
 
 def _permissions(account: Account, environment: Environment, qualifier: str) -> list[Check]:
-    """Of CloudFormation's execution role for the resources, and of the caller for the roles of the bootstrap."""
+    """Of CloudFormation's execution role for the resources, and of the caller for the roles of the bootstrap.
+
+    The simulator's answer can differ from what AWS does: it knows no policies of resources (IAM API reference).
+    """
     mine, region = account.identity.account, environment.region
     target = Target(environment=environment, account=mine)
     execution = target.arn("iam", f"role/cdk-{qualifier}-cfn-exec-role-{mine}-{region}", region="")
@@ -127,18 +130,23 @@ def _few(names: list[str]) -> str:
 
 
 def _denied(iam: Any, principal: str, statements: list[Statement]) -> Iterator[str]:
+    """Actions that are denied, each on the first resource of its statement and under the statement's conditions."""
     for one in statements:
         for start in range(0, len(one.actions), _AT_ONCE):
-            found = iam.simulate_principal_policy(
+            results = pages(
+                iam,
+                "simulate_principal_policy",
+                "EvaluationResults",
                 PolicySourceArn=principal,
                 ActionNames=list(one.actions[start : start + _AT_ONCE]),
-                ResourceArns=[
-                    resource.replace("*", "example") if resource != "*" else "*" for resource in one.resources[:1]
-                ],
+                ResourceArns=[_instance_of(one.resources[0])],
                 ContextEntries=list(_context(one)),
             )
-            results = found["EvaluationResults"]
             yield from (result["EvalActionName"] for result in results if result["EvalDecision"] != "allowed")
+
+
+def _instance_of(pattern: str) -> str:
+    return pattern if pattern == "*" else pattern.replace("*", "example")
 
 
 def _context(statement: Statement) -> Iterator[dict[str, Any]]:

@@ -130,7 +130,10 @@ class RegionReader:
         return ask("ec2:DescribeSpotPriceHistory", read)
 
     def blocks(self, wanted: Wanted) -> tuple[Block, ...] | Unknown:
-        """Capacity Blocks on offer for the fleet."""
+        """Capacity Blocks on offer for the fleet; a type that the catalog knows not to be sold so is not asked for."""
+        sold = INSTANCE_TYPES[wanted.instance_type].usage_classes if wanted.instance_type in INSTANCE_TYPES else None
+        if sold is not None and "capacity-block" not in sold:
+            return ()
         if wanted.nodes > LARGEST_BLOCK:
             return Unknown(f"one block has at most {LARGEST_BLOCK} instances")
 
