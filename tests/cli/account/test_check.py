@@ -51,7 +51,12 @@ ANSWERS: dict[str, Answer] = {
     "DescribeInstanceTypeOfferings": offerings,
     "DescribeAvailabilityZones": {"AvailabilityZones": [{"ZoneName": "us-east-1a", "ZoneId": "use1-az6"}]},
     "GetServiceQuota": quotas,
-    "DescribeVpcs": {"Vpcs": [{"VpcId": "vpc-1"}]},
+    "DescribeVpcs": {
+        "Vpcs": [
+            {"VpcId": "vpc-1"},
+            {"VpcId": "vpc-2", "Tags": [{"Key": "trainfabric:environment", "Value": "demo"}]},
+        ]
+    },
     "DescribeAddresses": {"Addresses": []},
 }
 
@@ -79,13 +84,13 @@ def test_an_account_that_has_everything_ends_with_status_0(
         ("AWSServiceRoleForAutoScaling", "there", "there, or made on first use", "ok"),
         ("AWSServiceRoleForAmazonFSx", "there", "there, or made on first use", "ok"),
         ("AWSServiceRoleForEC2Spot", "there", "there before the deploy", "ok"),
-        ("permission to assume the deploy role", "all allowed", "1 actions", "ok"),
+        ("permission to assume the deploy role", "all allowed", "1 action", "ok"),
         ("permissions of CloudFormation's role", "all allowed", actions, "ok"),
         ("p5.48xlarge in the zone", "us-east-1a", "us-east-1a", "ok"),
         ("Running On-Demand P instances", "192 vCPUs", "192 vCPUs (1 × p5.48xlarge)", "ok"),
         ("All P5 Spot Instance Requests", "768 vCPUs", "576 vCPUs (3 × p5.48xlarge)", "ok"),
-        ("VPCs per Region", "1 of 5 in use", "1 more, if not yet deployed", "ok"),
-        ("EC2-VPC Elastic IPs", "0 of 5 in use", "1 more, if not yet deployed", "ok"),
+        ("VPCs per Region", "1 of 5 in use by others", "1 more", "ok"),
+        ("EC2-VPC Elastic IPs", "0 of 5 in use by others", "1 more", "ok"),
     ]
 
 
@@ -138,7 +143,7 @@ def test_what_is_lacking_is_said_with_its_remedy_and_ends_with_status_1(
         "p5.48xlarge in the zone": ("us-east-1b", "take us-east-1b"),
         "Running On-Demand P instances": ("1 vCPUs", f"{increase} ec2 --quota-code L-417A185B --desired-value 192"),
         "All P5 Spot Instance Requests": ("1 vCPUs", f"{increase} ec2 --quota-code L-C4BD4855 --desired-value 576"),
-        "VPCs per Region": ("1 of 1 in use", f"{increase} vpc --quota-code L-F678F1CE --desired-value 2"),
+        "VPCs per Region": ("1 of 1 in use by others", f"{increase} vpc --quota-code L-F678F1CE --desired-value 2"),
     }
 
 

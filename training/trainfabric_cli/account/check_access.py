@@ -111,18 +111,22 @@ def _principal(iam: Any, arn: str) -> str:
 def _simulated(name: str, iam: Any, principal: str, statements: list[Statement]) -> Check:
     needed = {action for one in statements for action in one.actions}
     if principal.endswith(":root"):
-        return Check(name=name, found="the root user", needed=f"{len(needed)} actions", status=Status.OK)
+        return Check(name=name, found="the root user", needed=_counted(len(needed)), status=Status.OK)
     answer = ask("iam:SimulatePrincipalPolicy", lambda: sorted(set(_denied(iam, principal, statements))))
     if isinstance(answer, Unknown) and answer.why.endswith("NoSuchEntity"):
         answer = Unknown(f"there is no {principal.rsplit('/', 1)[-1]}")
     return judged(
         name,
         answer,
-        f"{len(needed)} actions",
+        _counted(len(needed)),
         fits=lambda denied: not denied,
         shown=lambda denied: f"denied: {_few(denied)}" if denied else "all allowed",
         remedy="trainfabric policy ENVIRONMENT_FILE writes what is needed",
     )
+
+
+def _counted(actions: int) -> str:
+    return "1 action" if actions == 1 else f"{actions} actions"
 
 
 def _few(names: list[str]) -> str:

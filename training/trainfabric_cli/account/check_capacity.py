@@ -11,6 +11,7 @@ from trainfabric_cli.account.needs import QuotaNeed, nodes_of, quota_needs
 from trainfabric_cli.account.quotas import Quota
 from trainfabric_cli.account.region import RegionReader
 from trainfabric_cli.account.session import Account
+from trainfabric_plan.contract import Tag
 from trainfabric_plan.environment import Environment
 
 _VPCS = Quota(code="L-F678F1CE", name="VPCs per Region", service="vpc")
@@ -75,26 +76,32 @@ def _network_quotas(account: Account, reader: RegionReader, environment: Environ
     if environment.network.vpc_id:
         return []
     ec2 = account.client("ec2", environment.region)
-    vpcs = ask("ec2:DescribeVpcs", lambda: len(pages(ec2, "describe_vpcs", "Vpcs")))
+    vpcs = ask("ec2:DescribeVpcs", lambda: _others(pages(ec2, "describe_vpcs", "Vpcs"), environment))
     checks = [_one_more(reader, _VPCS, vpcs)]
     if environment.network.egress == "nat":
-        addresses = ask("ec2:DescribeAddresses", lambda: len(ec2.describe_addresses()["Addresses"]))
+        addresses = ask("ec2:DescribeAddresses", lambda: _others(ec2.describe_addresses()["Addresses"], environment))
         checks.append(_one_more(reader, _ADDRESSES, addresses))
     return checks
 
 
+def _others(found: list[Mapping[str, Any]], environment: Environment) -> int:
+    """How many of them are not of this environment, which may be deployed already."""
+    own = {"Key": Tag.ENVIRONMENT, "Value": environment.name}
+    return sum(own not in one.get("Tags", []) for one in found)
+
+
 def _one_more(reader: RegionReader, quota: Quota, used: int | Unknown) -> Check:
-    """Room for one more; an environment that is deployed already has its own among those in use."""
+    """Room for one more than others have."""
     limit = reader.quota(quota)
     if isinstance(used, Unknown) or isinstance(limit, Unknown):
         why = used.why if isinstance(used, Unknown) else str(getattr(limit, "why", ""))
-        return Check(name=quota.name, found=why, needed="1 more, if not yet deployed", status=Status.UNKNOWN)
+        return Check(name=quota.name, found=why, needed="1 more", status=Status.UNKNOWN)
     return judged(
         quota.name,
         limit,
-        "1 more, if not yet deployed",
+        "1 more",
         fits=lambda most: most >= used + 1,
-        shown=lambda most: f"{used} of {most:g} in use",
+        shown=lambda most: f"{used} of {most:g} in use by others",
         remedy=_increase(quota, used + 1, reader.region),
     )
 
