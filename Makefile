@@ -74,6 +74,20 @@ test-end-to-end: setup
 test-faults: setup # one deployed environment whose nodes, ranks and services are killed, stopped and taken away
 	$(PYTEST) tests/faults
 
+.PHONY: test-oldest-cdk test-newest-cdk
+test-oldest-cdk: build/cdk/oldest/.installed # the lower end of the range in pyproject.toml gives the same templates
+	PYTHONPATH=build/cdk/oldest $(PYTEST) -n 2 tests/stacks tests/snapshots tests/examples
+
+build/cdk/oldest/.installed: .ci/oldest-cdk.txt $(VENV)/.installed
+	rm -rf build/cdk/oldest
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --target build/cdk/oldest -r $<
+	@touch $@
+
+test-newest-cdk: setup # whatever has been released since the pinned set
+	rm -rf build/cdk/newest
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --target build/cdk/newest 'aws-cdk-lib<3'
+	PYTHONPATH=build/cdk/newest $(PYTEST) -n 2 tests/stacks tests/snapshots tests/examples
+
 lint: setup ## style, import contracts, shell scripts
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -86,9 +100,10 @@ types: setup ## mypy, strict
 check: ## exactly what CI runs, with the seconds of each part
 	@.ci/check
 
-check-deep: check bench ## what takes longer: make check, and the benchmarks with all their repetitions
+check-deep: check test-newest-cdk bench ## what takes longer: make check, and the benchmarks with all their repetitions
 
 bench: setup ## measure; results in build/bench
+	$(BIN)/python -m benchmarks.synth
 	$(BIN)/python -m benchmarks.recovery --kills 30
 
 synth: setup ## synthesise ENVIRONMENT (default environments/demo.yaml) into cdk.out

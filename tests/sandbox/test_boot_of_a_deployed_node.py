@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import json
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -123,9 +122,8 @@ def deployed(
         mirror_buckets(aws.endpoint, s3_endpoint)
         s3 = s3_client(s3_endpoint)
         s3.create_bucket(Bucket=ASSETS)
-        asset = next(path for path in assembly.glob("asset.*") if (path / "trainfabric_node").is_dir())
-        archive = shutil.make_archive(str(tmp_path_factory.mktemp("asset") / "code"), "zip", asset)
-        s3.put_object(Bucket=ASSETS, Key=f"{asset.name.removeprefix('asset.')}.zip", Body=Path(archive).read_bytes())
+        (asset,) = assembly.glob("asset.*.zip")
+        s3.put_object(Bucket=ASSETS, Key=asset.name.removeprefix("asset."), Body=asset.read_bytes())
         yield Environment(s3, variables)
 
 
