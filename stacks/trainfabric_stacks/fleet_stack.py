@@ -61,6 +61,8 @@ class FleetStack(Stack):
             image_id=wanted.ami_id,
             root_device=wanted.root_device,
             associate_public_ip=environment.network.assign_public_ips,
+            prepared_image=wanted.prepared_image,
+            has_s3_endpoint=True,  # The network stack has one, or has warned.
         )
         self._parameters(environment, storage)
         self._outputs(environment.region)

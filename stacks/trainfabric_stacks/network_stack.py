@@ -9,7 +9,8 @@ from aws_cdk import aws_ec2 as ec2
 from constructs import Construct
 
 from trainfabric_cdk.acknowledge import acknowledge
-from trainfabric_cdk.network import DEFAULT_CIDR, EfaSecurityGroup, TrainingVpc, s3_gateway_endpoint
+from trainfabric_cdk.network import EfaSecurityGroup, TrainingVpc, s3_gateway_endpoint, warn_of_no_s3_endpoint
+from trainfabric_plan.catalog import addresses_per_node, efa_interfaces, instance_type
 from trainfabric_plan.environment import Environment
 
 
@@ -34,14 +35,17 @@ class NetworkStack(Stack):
         CfnOutput(self, "NodeSubnetId", value=self.node_subnet.subnet_id)
 
     def _own(self, environment: Environment) -> tuple[ec2.IVpc, ec2.ISubnet]:
+        given = environment.network
         network = TrainingVpc(
             self,
             "Network",
             availability_zone=environment.availability_zone,
-            cidr=environment.network.cidr or DEFAULT_CIDR,
+            cidr=given.cidr,
+            addresses=None if given.assign_public_ips else fleet_addresses(environment),
+            egress=given.egress,
+            containers=environment.training.image is not None,
         )
-        public = environment.network.assign_public_ips
-        return network.vpc, network.public_subnet if public else network.private_subnet
+        return network.vpc, network.public_subnet if given.assign_public_ips else network.private_subnet
 
     def _existing(self, environment: Environment, vpc_id: str, subnet_id: str) -> tuple[ec2.IVpc, ec2.ISubnet]:
         route_table_id = environment.network.route_table_id
@@ -60,4 +64,15 @@ class NetworkStack(Stack):
         else:
             reason = "Nothing needs the route table: whoever leaves it out has an S3 endpoint in it"
             acknowledge(subnet, "@aws-cdk/aws-ec2:noSubnetRouteTableId", reason)
+        if not environment.network.has_s3_endpoint:
+            warn_of_no_s3_endpoint(self, vpc=vpc)
         return vpc, subnet
+
+
+def fleet_addresses(environment: Environment) -> int:
+    """Addresses of the subnet that the nodes of an environment take when all are up."""
+    fleet = environment.fleet
+    mode = fleet.interfaces if fleet.efa else "addresses"
+    layout = efa_interfaces(instance_type(fleet.instance_type), mode=mode)
+    control = fleet.coordinator == "control"
+    return (fleet.nodes + fleet.spares) * (addresses_per_node(layout) if fleet.efa else 1) + control

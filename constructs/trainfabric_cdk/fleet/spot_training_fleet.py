@@ -27,7 +27,12 @@ from trainfabric_cdk.fleet.launch_template import DEFAULT_IMAGE, NodeLaunchTempl
 from trainfabric_cdk.fleet.node_group import NodeGroup
 from trainfabric_cdk.fleet.node_role import NodeRole
 from trainfabric_cdk.fleet.user_data import refuse_too_large, user_data
-from trainfabric_cdk.network import node_interfaces, refuse_public_addresses
+from trainfabric_cdk.network import (
+    check_node_subnet,
+    node_interfaces,
+    refuse_public_addresses,
+    warn_of_no_s3_endpoint,
+)
 from trainfabric_cdk.placement import EfaClusterPlacementGroup
 from trainfabric_cdk.storage import LustreMount
 from trainfabric_plan.contract import CONTROL_PORT, RENDEZVOUS_PORT, NodeVariable, Paths, Role, Tag, group_name
@@ -65,6 +70,8 @@ class SpotTrainingFleet(Construct):
         root_device: Root device of that image; `/dev/xvda` for Amazon Linux.
         associate_public_ip: A public address for each node; only nodes with a single interface can have one.
         boot_commands: Shell commands that every node runs before its boot script.
+        prepared_image: Whether `image_id` holds all that boot would install; needed where there are endpoints alone.
+        has_s3_endpoint: Whether an imported VPC has an S3 gateway endpoint already; without one in sight, a warning.
 
     Attributes:
         groups: Auto Scaling group by role; a fleet of one node has no workers.
@@ -100,6 +107,8 @@ class SpotTrainingFleet(Construct):
         associate_public_ip: bool = False,
         boot_commands: Sequence[str] = (),
         spares: int = 0,
+        prepared_image: bool = False,
+        has_s3_endpoint: bool = False,
     ) -> None:
         super().__init__(scope, id)
         check_fleet(
@@ -118,6 +127,11 @@ class SpotTrainingFleet(Construct):
         refuse_public_addresses(
             self, interfaces=len(interfaces), vpc=vpc, subnet=subnet, associate_public_ip=associate_public_ip
         )
+        check_node_subnet(
+            self, subnet=subnet, nodes=nodes + spares, interfaces=interfaces, prepared_image=prepared_image
+        )
+        if not has_s3_endpoint:
+            warn_of_no_s3_endpoint(self, vpc=vpc)
         warn_of_slow_network(self, instance, nodes=nodes, efa=efa, placement_group=placement_group)
         warn_of_closed_security_group(self, security_group, nodes=nodes, efa=efa)
         self._environment, self._subnet, self._boot_commands = environment, subnet, tuple(boot_commands)

@@ -1,14 +1,20 @@
 """The network: VPC, the security group that EFA needs, the interfaces of a node."""
 
 from trainfabric_cdk.network.efa_security_group import EfaSecurityGroup
+from trainfabric_cdk.network.endpoints import s3_gateway_endpoint, warn_of_no_s3_endpoint
 from trainfabric_cdk.network.interfaces import node_interfaces, refuse_public_addresses
-from trainfabric_cdk.network.training_vpc import DEFAULT_CIDR, TrainingVpc, s3_gateway_endpoint
+from trainfabric_cdk.network.node_subnet import check_node_subnet, is_endpoint_only
+from trainfabric_cdk.network.training_vpc import DEFAULT_CIDR, Egress, TrainingVpc
 
 __all__ = [
     "DEFAULT_CIDR",
     "EfaSecurityGroup",
+    "Egress",
     "TrainingVpc",
+    "check_node_subnet",
+    "is_endpoint_only",
     "node_interfaces",
     "refuse_public_addresses",
     "s3_gateway_endpoint",
+    "warn_of_no_s3_endpoint",
 ]

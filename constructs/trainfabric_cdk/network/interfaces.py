@@ -6,6 +6,7 @@ from aws_cdk import aws_ec2 as ec2
 from constructs import IConstruct
 
 from trainfabric_cdk.errors import property_error
+from trainfabric_cdk.network.node_subnet import subnet_resource
 from trainfabric_plan.catalog import InstanceType, Interface, efa_interfaces
 
 PRIMARY_ONLY_REMEDY = "use a private subnet with a NAT gateway, as TrainingVpc has, and no public address"
@@ -38,7 +39,7 @@ def refuse_public_addresses(
 
 def gives_public_addresses(vpc: ec2.IVpc, subnet: ec2.ISubnet) -> bool:
     """Whether the subnet is known to be public; `False` for an imported subnet that says nothing about it."""
-    resource = subnet.node.default_child or subnet.node.try_find_child("Subnet")
-    if isinstance(resource, ec2.CfnSubnet) and resource.map_public_ip_on_launch is True:
+    resource = subnet_resource(subnet)
+    if resource and resource.map_public_ip_on_launch is True:
         return True
     return any(public.subnet_id == subnet.subnet_id for public in vpc.public_subnets)

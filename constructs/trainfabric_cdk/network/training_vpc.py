@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ipaddress
+from typing import Literal
 
-from aws_cdk import RemovalPolicy, Stack, Tags
+from aws_cdk import RemovalPolicy, Tags
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_logs as logs
@@ -12,6 +13,12 @@ from constructs import Construct
 
 from trainfabric_cdk.acknowledge import acknowledge
 from trainfabric_cdk.errors import is_known, property_error
+from trainfabric_cdk.network.endpoints import interface_endpoints, s3_gateway_endpoint
+from trainfabric_plan.addresses import free_addresses
+from trainfabric_plan.node_calls import endpoint_calls
+
+Egress = Literal["nat", "endpoints"]
+"""How nodes reach what is outside the VPC: through NAT, or endpoints of the services that they call alone."""
 
 DEFAULT_CIDR = "10.20.0.0/16"
 
@@ -19,40 +26,94 @@ _ONE_ZONE = "EFA, the placement group and Lustre live in one zone, and the envir
 
 
 class TrainingVpc(Construct):
-    """One availability zone, a large private subnet for nodes and file system, a public one for the NAT gateway.
+    """One availability zone, a large private subnet for nodes and file system, and a way out of it.
 
-    S3 is reached through a gateway endpoint, which costs nothing; flow logs go to CloudWatch. No subnet gives public
-    addresses by itself. It is made of L1 resources: `ec2.Vpc` checks zones against the account, and would need
-    credentials to synthesise.
+    The way out is a NAT gateway in a public subnet, or endpoints of the services that nodes call and nothing else:
+    then no packet leaves the VPC for the internet, and nothing can be installed at boot
+    (docs/how-to/run-without-internet.md). S3 is reached through a gateway endpoint, which costs nothing; flow logs go
+    to CloudWatch. No subnet gives public addresses by itself. It is made of L1 resources: `ec2.Vpc` checks zones
+    against the account, and would need credentials to synthesise.
+
+    Args:
+        scope: Parent construct.
+        id: Construct id.
+        availability_zone: The one zone.
+        cidr: Range of the VPC, from /16 to /24.
+        addresses: Addresses of the private subnet that nodes and file system take; not checked if not given.
+        egress: `nat` or `endpoints`.
+        containers: Whether nodes pull a container image from ECR, which takes two endpoints more.
 
     Attributes:
         vpc: The VPC, for other constructs.
-        private_subnet: Half of the range, with a route out through NAT.
-        public_subnet: An eighth of the range, with a route to the internet gateway.
+        private_subnet: Half of the range.
+        egress: As given.
+        endpoints: Interface endpoints; none with a NAT gateway.
+
+    Raises:
+        PropertyError: If the range cannot be cut, or its private half is too small.
     """
 
-    def __init__(self, scope: Construct, id: str, *, availability_zone: str, cidr: str = DEFAULT_CIDR) -> None:
+    def __init__(
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        availability_zone: str,
+        cidr: str | None = None,
+        addresses: int | None = None,
+        egress: Egress = "nat",
+        containers: bool = False,
+    ) -> None:
         super().__init__(scope, id)
+        self.egress: Egress = self._checked_egress(egress)
+        cidr = DEFAULT_CIDR if cidr is None else cidr
         private_range, public_range = self._ranges(cidr)
+        calls = endpoint_calls(containers=containers) if egress == "endpoints" else ()
+        self._refuse_small(private_range, addresses, len(calls))
         network = ec2.CfnVPC(self, "Vpc", cidr_block=cidr, enable_dns_hostnames=True, enable_dns_support=True)
         Tags.of(network).add("Name", self.node.path)
-        self.public_subnet = self._public_subnet(network, availability_zone, public_range)
+        self._public = self._public_subnet(network, availability_zone, public_range) if egress == "nat" else None
         self.private_subnet = self._private_subnet(network, availability_zone, private_range)
-        self.vpc: ec2.IVpc = ec2.Vpc.from_vpc_attributes(
+        subnets = [subnet for subnet in (self._public, self.private_subnet) if subnet]
+        self.vpc: ec2.IVpc = self._attributes(network, cidr, availability_zone)
+        for subnet in subnets:
+            acknowledge(subnet, "CloudFormation-Validate::W3010", _ONE_ZONE)
+        s3_gateway_endpoint(self, vpc=self.vpc, subnets=subnets[::-1])
+        self.endpoints: list[ec2.InterfaceVpcEndpoint] = (
+            interface_endpoints(self, vpc=self.vpc, cidr=cidr, subnet=self.private_subnet, calls=calls) if calls else []
+        )
+        self._flow_logs()
+
+    @property
+    def public_subnet(self) -> ec2.PublicSubnet:
+        """An eighth of the range, with a route to the internet gateway.
+
+        Raises:
+            PropertyError: If the network has endpoints alone.
+        """
+        if self._public is None:
+            rule = "read only of a network with a NAT gateway"
+            raise property_error(self, "public_subnet", rule, "egress endpoints", "use private_subnet")
+        return self._public
+
+    def _attributes(self, network: ec2.CfnVPC, cidr: str, zone: str) -> ec2.IVpc:
+        public = [self._public] if self._public else []
+        return ec2.Vpc.from_vpc_attributes(
             self,
             "Attributes",
             vpc_id=network.ref,
             vpc_cidr_block=cidr,
-            availability_zones=[availability_zone],
+            availability_zones=[zone],
             private_subnet_ids=[self.private_subnet.subnet_id],
             private_subnet_route_table_ids=[self.private_subnet.route_table.route_table_id],
-            public_subnet_ids=[self.public_subnet.subnet_id],
-            public_subnet_route_table_ids=[self.public_subnet.route_table.route_table_id],
+            public_subnet_ids=[subnet.subnet_id for subnet in public] or None,
+            public_subnet_route_table_ids=[subnet.route_table.route_table_id for subnet in public] or None,
         )
-        for subnet in (self.public_subnet, self.private_subnet):
-            acknowledge(subnet, "CloudFormation-Validate::W3010", _ONE_ZONE)
-        s3_gateway_endpoint(self, vpc=self.vpc, subnets=[self.private_subnet, self.public_subnet])
-        self._flow_logs()
+
+    def _checked_egress(self, egress: Egress) -> Egress:
+        if egress not in ("nat", "endpoints"):
+            raise property_error(self, "egress", "nat or endpoints", repr(egress))
+        return egress
 
     def _ranges(self, cidr: str) -> tuple[str, str]:
         rule = "a range from /16 to /24 such as 10.20.0.0/16"
@@ -66,6 +127,16 @@ class TrainingVpc(Construct):
             raise property_error(self, "cidr", rule, cidr)
         private, rest = whole.subnets(prefixlen_diff=1)
         return str(private), str(next(rest.subnets(prefixlen_diff=2)))
+
+    def _refuse_small(self, private_range: str, addresses: int | None, endpoints: int) -> None:
+        if addresses is None or not is_known(addresses):
+            return
+        free = free_addresses(private_range) - endpoints
+        if addresses > free:
+            beside = f" beside {endpoints} endpoints" if endpoints else ""
+            rule = f"large enough for {addresses} addresses in its private half{beside}"
+            remedy = "choose a larger range, up to /16, or fewer nodes"
+            raise property_error(self, "cidr", rule, f"{free} free in {private_range}", remedy)
 
     def _public_subnet(self, network: ec2.CfnVPC, zone: str, cidr: str) -> ec2.PublicSubnet:
         gateway = ec2.CfnInternetGateway(self, "InternetGateway")
@@ -82,7 +153,8 @@ class TrainingVpc(Construct):
         subnet = ec2.PrivateSubnet(
             self, "Private", vpc_id=network.ref, availability_zone=zone, cidr_block=cidr, map_public_ip_on_launch=False
         )
-        subnet.add_default_nat_route(self.public_subnet.add_nat_gateway().ref)
+        if self._public:
+            subnet.add_default_nat_route(self._public.add_nat_gateway().ref)
         return subnet
 
     def _flow_logs(self) -> None:
@@ -96,15 +168,3 @@ class TrainingVpc(Construct):
             resource_type=ec2.FlowLogResourceType.from_vpc(self.vpc),
             destination=ec2.FlowLogDestination.to_cloud_watch_logs(group, role),
         )
-
-
-def s3_gateway_endpoint(scope: Construct, *, vpc: ec2.IVpc, subnets: list[ec2.ISubnet]) -> ec2.CfnVPCEndpoint:
-    """S3 without NAT for these subnets: the gateway endpoint is free, NAT bills every gigabyte of a checkpoint."""
-    return ec2.CfnVPCEndpoint(
-        scope,
-        "S3Endpoint",
-        vpc_id=vpc.vpc_id,
-        vpc_endpoint_type="Gateway",
-        service_name=f"com.amazonaws.{Stack.of(scope).region}.s3",
-        route_table_ids=[subnet.route_table.route_table_id for subnet in subnets],
-    )

@@ -64,4 +64,40 @@ def _existing_network(given: Sections) -> Iterator[Broken]:
         }
 
 
-RULES: tuple[Rule, ...] = (_zone, _public_ips, _existing_network)
+def _egress(given: Sections) -> Iterator[Broken]:
+    if not given.network or given.network.egress == "nat":
+        return
+    if given.network.vpc_id:
+        rule, remedy = "left out with an existing VPC, which has its own way out", "remove network.egress"
+        yield {"name": "network.egress", "rule": rule, "got": "endpoints", "remedy": remedy}
+    if given.network.assign_public_ips:
+        rule, remedy = (
+            "false with egress endpoints: there is no way to the internet",
+            "remove network.assign_public_ips",
+        )
+        yield {"name": "network.assign_public_ips", "rule": rule, "got": "true", "remedy": remedy}
+    if given.orchestrator == "parallelcluster":
+        rule = "nat with parallelcluster, whose nodes call more services than ours"
+        yield {"name": "network.egress", "rule": rule, "got": "endpoints", "remedy": "remove network.egress"}
+    elif given.fleet and not given.fleet.prepared_image:
+        yield {
+            "name": "fleet.prepared_image",
+            "rule": "true with egress endpoints: boot installs Python packages and the Lustre client from outside",
+            "got": "false",
+            "remedy": "prepare an image (docs/how-to/run-without-internet.md), or use network.egress: nat",
+        }
+
+
+def _s3_endpoint(given: Sections) -> Iterator[Broken]:
+    if not (given.network and given.network.has_s3_endpoint):
+        return
+    if given.network.route_table_id:
+        rule, remedy = "left out beside route_table_id, to which an endpoint is added", "remove one of them"
+    elif not given.network.vpc_id:
+        rule, remedy = "given only of an existing VPC: one that is made here has an S3 endpoint", "remove it"
+    else:
+        return
+    yield {"name": "network.has_s3_endpoint", "rule": rule, "got": "true", "remedy": remedy}
+
+
+RULES: tuple[Rule, ...] = (_zone, _public_ips, _existing_network, _egress, _s3_endpoint)

@@ -1,0 +1,80 @@
+"""What a subnet is known to be, and what of it rules out nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from aws_cdk import aws_ec2 as ec2
+from constructs import IConstruct
+
+from trainfabric_cdk.errors import is_known, refuse
+from trainfabric_cdk.network.training_vpc import TrainingVpc
+from trainfabric_plan.addresses import free_addresses
+from trainfabric_plan.catalog import Interface, addresses_per_node
+from trainfabric_plan.errors import Mistake
+
+
+def check_node_subnet(
+    scope: IConstruct, *, subnet: ec2.ISubnet, nodes: int, interfaces: Iterable[Interface], prepared_image: bool
+) -> None:
+    """Refuse a subnet in which the nodes have no room, or cannot install what they lack.
+
+    Args:
+        scope: Construct that makes the nodes.
+        subnet: Where they are; nothing is said of one that shows neither its range nor its way out.
+        nodes: Most nodes that can be up at once.
+        interfaces: Interfaces of one node.
+        prepared_image: Whether the image holds all that boot would install.
+
+    Raises:
+        PropertyError: With every mistake.
+    """
+    each = addresses_per_node(interfaces)
+    refuse(
+        (*_too_small(scope.node.path, subnet, nodes, each), *_without_internet(scope.node.path, subnet, prepared_image))
+    )
+
+
+def subnet_resource(subnet: ec2.ISubnet) -> ec2.CfnSubnet | None:
+    """The resource of a subnet that this app makes, also where it was given by its reference; `None` for any other."""
+    child = subnet.node.default_child or subnet.node.try_find_child("Subnet")
+    if isinstance(child, ec2.CfnSubnet):
+        return child
+    if is_known(subnet.subnet_id):
+        return None
+    made = (one for one in subnet.node.root.node.find_all() if isinstance(one, ec2.CfnSubnet))
+    return next((one for one in made if one.ref == subnet.subnet_id), None)
+
+
+def is_endpoint_only(subnet: ec2.ISubnet) -> bool:
+    """Whether the subnet is known to reach AWS services through endpoints, and nothing else."""
+    network = subnet.node.scope
+    return isinstance(network, TrainingVpc) and network.egress == "endpoints"
+
+
+def _too_small(where: str, subnet: ec2.ISubnet, nodes: int, each: int) -> Iterator[Mistake]:
+    resource = subnet_resource(subnet)
+    cidr = resource.cidr_block if resource else None
+    if cidr is None or not is_known(cidr):
+        return
+    wanted, free = nodes * each, free_addresses(cidr)
+    if wanted > free:
+        addresses = "address" if each == 1 else "addresses"
+        yield Mistake(
+            where=where,
+            name="subnet",
+            rule=f"large enough for {nodes} nodes of {each} {addresses}, {wanted} in all",
+            got=f"{free} free in {cidr}",
+            remedy="use a larger subnet; the file system needs addresses as well",
+        )
+
+
+def _without_internet(where: str, subnet: ec2.ISubnet, prepared_image: bool) -> Iterator[Mistake]:
+    if is_endpoint_only(subnet) and not prepared_image:
+        yield Mistake(
+            where=where,
+            name="prepared_image",
+            rule="True with endpoints alone: boot installs Python packages and the Lustre client from outside",
+            got="False",
+            remedy="prepare an image (docs/how-to/run-without-internet.md), or use egress nat",
+        )
