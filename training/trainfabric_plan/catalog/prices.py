@@ -73,6 +73,10 @@ _LUSTRE_PERSISTENT_2 = {
 
 _NAT_GATEWAY = Price(value=0.045, date="2026-02", source="cloudburn.io/blog/aws-nat-gateway-pricing, us-east-1")
 
+_INTERFACE_ENDPOINT = Price(
+    value=0.01, date="2026-05", source="awsnegotiations.com/privatelink-cost-analysis.html, per zone"
+)
+
 
 def on_demand_price(instance_type: str) -> Price | None:
     """US dollars per instance-hour on demand in us-east-1, or `None` if no source was found."""
@@ -96,3 +100,8 @@ def fsx_lustre_price(throughput_mbps_per_tib: int) -> Price | None:
 def nat_gateway_price() -> Price:
     """US dollars per NAT-gateway-hour in us-east-1, without data processing."""
     return _NAT_GATEWAY
+
+
+def interface_endpoint_price() -> Price:
+    """US dollars per hour of an interface endpoint in one zone of us-east-1, without data processing."""
+    return _INTERFACE_ENDPOINT

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from trainfabric_plan.catalog import fsx_lustre_price, nat_gateway_price, on_demand_price, spot_saving
-from trainfabric_plan.catalog.prices import HOURS_PER_MONTH
+from trainfabric_plan.catalog.prices import HOURS_PER_MONTH, interface_endpoint_price
 from trainfabric_plan.environment.types import Environment
+from trainfabric_plan.node_calls import endpoint_calls
 
 PRICED_REGION = "us-east-1"
 """Region of the list prices; other regions may charge more or less."""
@@ -56,7 +57,7 @@ def cost_per_hour(environment: Environment) -> CostPerHour:
     """
     items = [*_nodes(environment), _lustre(environment)]
     if environment.network.vpc_id is None:
-        items.append(_nat(environment.region))
+        items.append(_way_out(environment))
     return CostPerHour(items=tuple(items))
 
 
@@ -114,6 +115,17 @@ def _lustre(environment: Environment) -> CostItem:
     hourly = round(lustre.capacity_gib * price.value / HOURS_PER_MONTH, 4)
     return CostItem(
         item=item, usd_per_hour=hourly, basis=f"{price.source}, {price.date}{_elsewhere(environment.region)}"
+    )
+
+
+def _way_out(environment: Environment) -> CostItem:
+    if environment.network.egress == "nat":
+        return _nat(environment.region)
+    price, number = interface_endpoint_price(), len(endpoint_calls(containers=environment.training.image is not None))
+    return CostItem(
+        item=f"{number} interface endpoints",
+        usd_per_hour=round(number * price.value, 4),
+        basis=f"{price.source}, {price.date}{_elsewhere(environment.region)}",
     )
 
 

@@ -1,0 +1,71 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from trainfabric_plan.environment import validate_environment
+from trainfabric_plan.planning import cost_per_hour
+
+VPC = {"network.vpc_id": "vpc-12345678", "network.subnet_id": "subnet-12345678"}
+PREPARED = {"fleet.prepared_image": True, "fleet.ami_id": "ami-0123456789abcdef0"}
+CLOSED = {"network.egress": "endpoints", **PREPARED}
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        pytest.param(
+            {"network.egress": "endpoints"},
+            "demo.yaml: fleet.prepared_image must be true with egress endpoints: boot installs Python packages and the "
+            "Lustre client from outside, got false; prepare an image (docs/how-to/run-without-internet.md), or use "
+            "network.egress: nat",
+            id="endpoints alone and a boot that installs",
+        ),
+        pytest.param(
+            {**CLOSED, **VPC, "network.has_s3_endpoint": True},
+            "demo.yaml: network.egress must be left out with an existing VPC, which has its own way out, "
+            "got endpoints; remove network.egress",
+            id="endpoints of an existing network",
+        ),
+        pytest.param(
+            {**CLOSED, "network.assign_public_ips": True, "fleet.efa": False},
+            "demo.yaml: network.assign_public_ips must be false with egress endpoints: there is no way to the "
+            "internet, got true; remove network.assign_public_ips",
+            id="public addresses without a way to the internet",
+        ),
+        pytest.param(
+            {"network.egress": "endpoints", "orchestrator": "parallelcluster"},
+            "demo.yaml: network.egress must be nat with parallelcluster, whose nodes call more services than ours, "
+            "got endpoints; remove network.egress",
+            id="endpoints alone with parallelcluster",
+        ),
+        pytest.param(
+            {**VPC, "network.route_table_id": "rtb-12345678", "network.has_s3_endpoint": True},
+            "demo.yaml: network.has_s3_endpoint must be left out beside route_table_id, to which an endpoint is added, "
+            "got true; remove one of them",
+            id="an S3 endpoint twice",
+        ),
+        pytest.param(
+            {"network.has_s3_endpoint": True},
+            "demo.yaml: network.has_s3_endpoint must be given only of an existing VPC: one that is made here has an S3 "
+            "endpoint, got true; remove it",
+            id="an S3 endpoint of a network that is made here",
+        ),
+    ],
+)
+def test_a_broken_rule_of_the_network_is_named(mistakes: Any, changes: dict[str, Any], message: str) -> None:
+    assert [str(found) for found in mistakes(changes)] == [message]
+
+
+def test_a_closed_network_with_a_prepared_image_costs_its_endpoints_instead_of_nat(environment_data: Any) -> None:
+    usual = [item.item for item in cost_per_hour(validate_environment(environment_data({}), "demo.yaml")).items]
+    closed = cost_per_hour(validate_environment(environment_data(CLOSED), "demo.yaml")).items
+
+    assert "NAT gateway" in usual
+    assert [item.item for item in closed] == [
+        *(item for item in usual if item != "NAT gateway"),
+        "5 interface endpoints",
+    ]
+    assert closed[-1].usd_per_hour == 0.05
+    assert closed[-1].basis.startswith("awsnegotiations.com/privatelink-cost-analysis.html, per zone, 2026-05")
