@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal
 
-from trainfabric_plan.catalog.types import InstanceType, NetworkCard
+from trainfabric_plan.catalog.types import InstanceType, NetworkCard, unknown_fact
 
 InterfaceMode = Literal["addresses", "bandwidth"]
 """`addresses`: one IP address per node. `bandwidth`: an ENA interface, so an address, on every card that adds to it."""
@@ -58,13 +58,15 @@ def efa_interfaces(
             pass on efa-only interfaces (awslabs/awsome-distributed-ai, add-cng-p6-b300.yaml, 2026-07).
 
     Raises:
-        UnknownFact: If nobody could confirm the network cards of the type.
+        UnknownFact: If nobody could confirm the network cards of the type, or what carries EFA combined.
     """
+    if combined and any(card.efa and not card.ena for card in instance.known_cards):
+        raise unknown_fact(instance, "combined_interfaces")
     with_address = instance.ip_cards if mode == "bandwidth" else (0,)
     layout: list[Interface] = []
     for index, card in enumerate(instance.known_cards):
         kinds = _kinds(card, ena=index in with_address, combined=combined)
-        layout.extend(_on_card(index, card, kinds))
+        layout.extend(_on_card(index, card, kinds if index == 0 else kinds[::-1]))
     return tuple(layout)
 
 
@@ -85,7 +87,10 @@ def _kinds(card: NetworkCard, *, ena: bool, combined: bool) -> list[InterfaceTyp
 
 
 def _on_card(index: int, card: NetworkCard, kinds: list[InterfaceType]) -> Iterator[Interface]:
-    """A single interface of a further card is device 1 where the card has a device 1, as in ParallelCluster."""
+    """Card 0 has ENA before EFA, a further card EFA before ENA, as in the EC2 user guide's examples.
+
+    A single interface of a further card is device 1 where the card has a device 1, as in ParallelCluster.
+    """
     first = 1 if index and len(kinds) == 1 and card.interfaces > 1 else 0
     for device, kind in enumerate(kinds, start=first):
         yield Interface(card=index, device=device, type=kind)

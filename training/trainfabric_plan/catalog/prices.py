@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
+
+from trainfabric_plan.catalog.lines import read_lines
 
 HOURS_PER_MONTH = 730.0
 """Hours in a month, the convention of AWS's price pages."""
@@ -26,47 +29,6 @@ class Price:
     source: str
 
 
-_ON_DEMAND = {
-    "p4d.24xlarge": 21.957642,
-    "p4de.24xlarge": 27.44705,
-    "p5.48xlarge": 55.04,
-    "p5en.48xlarge": 63.296,
-    "p6-b200.48xlarge": 113.9328,
-    "p6-b300.48xlarge": 142.416,
-    "trn1.32xlarge": 21.50,
-    "g6e.48xlarge": 30.13118,
-}
-
-_ON_DEMAND_EARLIER = {
-    "g6e.8xlarge": 4.52856,
-    "g6e.12xlarge": 10.49264,
-    "g6e.24xlarge": 15.06559,
-    "m7i.large": 0.1008,
-    "m7i.2xlarge": 0.4032,
-    "c7i.4xlarge": 0.714,
-}
-"""Read in an earlier generation of the same table (commit 265ee0b)."""
-
-_SPOT_SAVING = {
-    ("p4d.24xlarge", "us-east-1"): 0.67,
-    ("p4d.24xlarge", "us-east-2"): 0.66,
-    ("p4d.24xlarge", "us-west-2"): 0.53,
-    ("p4de.24xlarge", "us-east-1"): 0.65,
-    ("p4de.24xlarge", "us-west-2"): 0.67,
-    ("p5.48xlarge", "us-east-1"): 0.52,
-    ("p5.48xlarge", "us-east-2"): 0.61,
-    ("p5.48xlarge", "us-west-2"): 0.46,
-    ("p5en.48xlarge", "us-east-1"): 0.64,
-    ("p5en.48xlarge", "us-east-2"): 0.65,
-    ("p5en.48xlarge", "us-west-2"): 0.63,
-    ("g6e.48xlarge", "us-east-1"): 0.68,
-    ("g6e.48xlarge", "us-east-2"): 0.79,
-    ("g6e.48xlarge", "us-west-2"): 0.66,
-    ("trn1.32xlarge", "us-east-1"): 0.79,
-    ("trn1.32xlarge", "us-east-2"): 0.90,
-    ("trn1.32xlarge", "us-west-2"): 0.69,
-}
-
 _LUSTRE_PERSISTENT_2 = {
     125: Price(value=0.145, date="undated, read 2026-11", source="c3x.dev aws_fsx_lustre_file_system")
 }
@@ -78,18 +40,38 @@ _INTERFACE_ENDPOINT = Price(
 )
 
 
+@cache
+def _on_demand() -> dict[str, Price]:
+    """Of each type the newest generation of Karpenter's table that could be read."""
+    return {
+        line["instance_type"]: Price(value=float(line["usd_per_hour"]), date=line["date"], source=_KARPENTER)
+        for line in read_lines("prices.csv")
+    }
+
+
+@cache
+def _spot_savings() -> dict[tuple[str, str], Price]:
+    return {
+        (line["instance_type"], line["region"]): Price(
+            value=int(line["percent"]) / 100, date="2025-06-28", source=_ADVISOR
+        )
+        for line in read_lines("spot_savings.csv")
+    }
+
+
 def on_demand_price(instance_type: str) -> Price | None:
     """US dollars per instance-hour on demand in us-east-1, or `None` if no source was found."""
-    for table, date in ((_ON_DEMAND, "2026-07-20"), (_ON_DEMAND_EARLIER, "2026-02-09")):
-        if instance_type in table:
-            return Price(value=table[instance_type], date=date, source=_KARPENTER)
-    return None
+    return _on_demand().get(instance_type)
 
 
 def spot_saving(instance_type: str, region: str) -> Price | None:
     """Share that spot saved against on demand in this region, or `None` if no source was found."""
-    value = _SPOT_SAVING.get((instance_type, region))
-    return None if value is None else Price(value=value, date="2025-06-28", source=_ADVISOR)
+    return _spot_savings().get((instance_type, region))
+
+
+def spot_saving_regions(instance_type: str) -> list[str]:
+    """Regions whose spot saving is known for this type."""
+    return [region for known, region in _spot_savings() if known == instance_type]
 
 
 def fsx_lustre_price(throughput_mbps_per_tib: int) -> Price | None:

@@ -7,14 +7,13 @@ the first holds.
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from pathlib import Path
 from typing import Any
 
 from trainfabric_plan.catalog.accelerators import ACCELERATORS, LINKS
+from trainfabric_plan.catalog.lines import read_lines
 from trainfabric_plan.catalog.types import InstanceType, NetworkCard
 
 SOURCE = "Karpenter zz_generated.vpclimits.go and instance-type reference; moto 5.2.5 DescribeInstanceTypes"
@@ -50,29 +49,28 @@ def read_instance_types() -> dict[str, InstanceType]:
     Raises:
         ValueError: If the table or its remarks are not as the table demands, which is an error of ours.
     """
-    remarks = [Remark(**{**line, "types": tuple(line["types"].split())}) for line in _lines("remarks.csv")]
-    rows = [_row(line, remarks) for line in _lines("instances.csv")]
+    remarks = [
+        Remark(types=tuple(line["types"].split()), attribute=line["attribute"], kind=line["kind"], text=line["text"])
+        for line in read_lines("remarks.csv")
+    ]
+    rows = [_row(line, remarks) for line in read_lines("instances.csv")]
     return {row.name: row for row in rows}
-
-
-def _lines(file: str) -> list[dict[str, Any]]:
-    text = Path(__file__).with_name(file).read_text(encoding="utf-8")
-    lines = list(csv.DictReader(text.splitlines(), strict=True))
-    for line in lines:
-        if None in line or None in line.values():
-            raise ValueError(f"{file}: a line must have {len(lines[0])} cells, got {line}")
-    return lines
 
 
 def _row(line: Mapping[str, str], remarks: list[Remark]) -> InstanceType:
     name, facts = line["name"], dict(line)
+    efa, efa_only = _indexes(facts.pop("efa_cards")), _indexes(facts.pop("efa_only_cards"))
     unknown = {column: _reason(name, column, remarks) for column, cell in line.items() if cell == _UNKNOWN}
-    efa = _indexes(facts.pop("efa_cards"))
+    if efa_only:
+        unknown["combined_interfaces"] = _reason(name, "combined_interfaces", remarks)
     named = facts.pop("accelerator")
     accelerator = None if named == _NONE else ACCELERATORS[named]
     read: dict[str, Any] = {column: None if cell == _UNKNOWN else _READ[column](cell) for column, cell in facts.items()}
     if read["cards"] is not None:
-        read["cards"] = tuple(NetworkCard(interfaces=most, efa=i in efa) for i, most in enumerate(read["cards"]))
+        read["cards"] = tuple(
+            NetworkCard(interfaces=most, efa=index in efa, ena=index not in efa_only)
+            for index, most in enumerate(read["cards"])
+        )
     return InstanceType(
         **read,
         accelerator=accelerator.name if accelerator else None,

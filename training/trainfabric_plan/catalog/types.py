@@ -24,11 +24,14 @@ class NetworkCard:
 
     Attributes:
         interfaces: Most interfaces that EC2 attaches to this card.
-        efa: Whether the card takes an EFA interface.
+        efa: Whether the card gets an EFA interface. A card that could carry one which adds no bandwidth gets none; the
+            row's sources say so.
+        ena: Whether the card takes an interface with an IP address.
     """
 
     interfaces: int
     efa: bool
+    ena: bool = True
 
 
 @dataclass(frozen=True, kw_only=True)
