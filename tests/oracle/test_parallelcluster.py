@@ -27,6 +27,12 @@ DIFFERENCES = {
 }
 """Types whose layout with EFA differs, and why both work."""
 
+ODD_CARDS = {
+    "p6e-gb200.36xlarge": "the EC2 user guide (efa-acc-inst-types) recommends EFA on the odd cards, which the GPUs reach "
+    "directly; ParallelCluster gives the even cards one as well, over the NIC of the odd card before each"
+}
+"""Rows of the catalog whose layout differs, and why both work."""
+
 WITHOUT_EFA = (
     "ParallelCluster attaches an ENA interface to every card, each with an address of the subnet (32 for a p5 node); "
     "we attach the primary alone, one address per node, and warn that EFA is off"
@@ -79,7 +85,17 @@ def test_every_row_of_the_catalog_has_the_layout_that_parallelcluster_gives_it(
     rows: dict[str, InstanceType], theirs: dict[str, Any]
 ) -> None:
     assert len(rows) >= 12
-    assert {name: layout(row) for name, row in rows.items()} == {name: theirs[name]["efa"] for name in rows}
+    differing = {name for name, row in rows.items() if layout(row) != theirs[name]["efa"]}
+    assert differing == set(ODD_CARDS)
+
+
+def test_of_p6e_gb200_parallelcluster_gives_efa_to_the_even_cards_as_well(
+    rows: dict[str, InstanceType], theirs: dict[str, Any]
+) -> None:
+    for name in ODD_CARDS:
+        even = [[card, 1, "efa-only"] for card in range(2, 17, 2)]
+        assert layout(rows[name]) == [one for one in theirs[name]["efa"] if one not in even]
+        assert len(theirs[name]["efa"]) == len(layout(rows[name])) + len(even)
 
 
 def test_every_type_with_efa_that_moto_describes_would_have_it_but_for_those_listed(
@@ -116,7 +132,8 @@ def test_rows_that_moto_does_not_describe_are_listed(rows: dict[str, InstanceTyp
 
 def test_a_wrong_layout_would_show(described: dict[str, Any], theirs: dict[str, Any]) -> None:
     p5 = our_row(described["p5.48xlarge"])
-    wrong = replace(p5, cards=(replace(p5.cards[0], efa=False), *p5.cards[1:]))
+    first, *others = p5.known_cards
+    wrong = replace(p5, cards=(replace(first, efa=False), *others))
 
     assert layout(p5) == theirs["p5.48xlarge"]["efa"]
     assert layout(wrong) != theirs["p5.48xlarge"]["efa"]

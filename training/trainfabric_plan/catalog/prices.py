@@ -65,7 +65,10 @@ def on_demand_price(instance_type: str) -> Price | None:
 
 
 def spot_saving(instance_type: str, region: str) -> Price | None:
-    """Share that spot saved against on demand in this region, or `None` if no source was found."""
+    """Share that spot saved against on demand in this region, or `None` if no source was found.
+
+    Places where the advisor shows no saving at all are left out: the price then was compared with another one.
+    """
     return _spot_savings().get((instance_type, region))
 
 
