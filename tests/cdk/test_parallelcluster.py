@@ -182,7 +182,7 @@ def test_a_custom_image_stands_beside_the_operating_system() -> None:
         (
             {"head_node_instance_type": "m7i.2xlrage"},
             "Slurm: catalog: instance type must be a known one, got m7i.2xlrage; did you mean m7i.2xlarge or "
-            "m7i.large? (docs/how-to/add-an-instance-type.md says how to add one)",
+            "m7i.24xlarge? (docs/how-to/add-an-instance-type.md says how to add one)",
         ),
         (
             {"mount_point": "/opt/slurm"},

@@ -2,7 +2,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from trainfabric_plan.catalog import INSTANCE_TYPES
+
+
+def words(text: str) -> list[str]:
+    return [" ".join(line.split()) for line in text.splitlines()]
 
 
 def test_json_is_a_list_with_a_row_for_every_type(trainfabric: Any) -> None:
@@ -15,23 +21,47 @@ def test_json_is_a_list_with_a_row_for_every_type(trainfabric: Any) -> None:
 def test_a_row_has_the_interfaces_of_a_node_and_the_price_with_date_and_source(trainfabric: Any) -> None:
     (row,) = trainfabric("catalog", "p6-b300.48xlarge", "--json").json
 
+    guide = "EC2 user guide, efa-acc-inst-types, read 2026-11"
+    plugin = "aws-ofi-nccl src/platform-aws.cpp requires it, 2026-08"
+    quoted = "NVIDIA datasheet, as quoted by public references"
     assert row == {
         "instance_type": "p6-b300.48xlarge",
         "accelerator": "B300",
         "accelerators": 8,
         "accelerator_memory_mib": 275040,
+        "maker": "nvidia",
+        "peak_tflops": {"bf16": 2250, "fp16": 2250, "fp8": 4500},
+        "memory_gbytes_per_s": 8000,
+        "links": {"kind": "NVLink", "generation": 5, "gbytes_per_s": 1800, "source": quoted},
         "vcpus": 192,
         "memory_gib": 4096,
+        "nvme_gb": 30400,
         "architecture": "x86_64",
         "network_gbps": 6400,
+        "efa_gbps": 6400,
+        "ip_gbps": 3870,
+        "gpudirect_rdma": True,
         "cards": 17,
+        "interfaces_per_card": [4] * 17,
         "efa": 16,
         "efa_interfaces": [
             {"card": 0, "device": 0, "type": "interface"},
             *({"card": card, "device": 1, "type": "efa-only"} for card in range(1, 17)),
         ],
+        "bandwidth_interfaces": [
+            {"card": 0, "device": 0, "type": "interface"},
+            *(
+                {"card": card, "device": device, "type": kind}
+                for card in range(1, 17)
+                for device, kind in enumerate(("efa-only", "interface"))
+            ),
+        ],
+        "usage_classes": ["capacity-block", "on-demand", "spot"],
+        "cluster_placement": True,
         "source": "Karpenter zz_generated.vpclimits.go and instance-type reference; moto 5.2.5 DescribeInstanceTypes",
         "date": "2026-08",
+        "sources": {"ip_gbps": guide, "ip_cards": guide, "gpudirect_rdma": plugin},
+        "unknown": {},
         "price": {
             "usd_per_hour": 142.416,
             "region": "us-east-1",
@@ -45,20 +75,38 @@ def test_a_type_whose_price_nobody_could_confirm_has_none(trainfabric: Any) -> N
     (row,) = trainfabric("catalog", "p5e.48xlarge", "--json").json
 
     assert row["price"] is None
-    assert "no source found" in trainfabric("catalog", "p5e.48xlarge").out
+    assert "on demand unknown no source found" in words(trainfabric("catalog", "p5e.48xlarge").out)
+
+
+def test_what_nobody_could_confirm_is_null_and_shown_with_the_reason(trainfabric: Any) -> None:
+    (row,) = trainfabric("catalog", "p6e-gb200.36xlarge", "--json").json
+
+    reason = "no public source of EC2 says how much local storage it has"
+    assert (row["nvme_gb"], row["unknown"]["nvme_gb"]) == (None, reason)
+    assert f"local NVMe unknown {reason}" in words(trainfabric("catalog", "p6e-gb200.36xlarge").out)
 
 
 def test_people_get_a_line_for_every_type(trainfabric: Any) -> None:
-    lines = [" ".join(line.split()) for line in trainfabric("catalog").out.splitlines()]
+    lines = words(trainfabric("catalog").out)
 
-    assert "p5.48xlarge 8 × H100 192 2048 3200 32 32 55.04 2026-07-20, us-east-1, on demand" in lines
+    assert "p5.48xlarge 8 × H100 192 2048 3200 32 55.04 2026-07-20" in lines
+    assert "p5e.48xlarge 8 × H200 192 2048 3200 32 no source" in lines
     assert sum(line.split(" ")[0] in INSTANCE_TYPES for line in lines) == len(INSTANCE_TYPES)
 
 
-def test_people_get_the_interfaces_of_a_single_type(trainfabric: Any) -> None:
-    lines = [" ".join(line.split()) for line in trainfabric("catalog", "g6e.24xlarge").out.splitlines()]
+def test_the_table_fits_a_hundred_columns(trainfabric: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("trainfabric_cli.output._WIDTH_OF_A_PIPE", 100)
 
-    start = lines.index("Network interfaces of a node")
+    lines = trainfabric("catalog").out.splitlines()
+
+    assert max(map(len, lines)) <= 100
+    assert sum(line.split(" ")[1] in INSTANCE_TYPES for line in lines if " " in line) == len(INSTANCE_TYPES)
+
+
+def test_people_get_the_interfaces_of_a_single_type(trainfabric: Any) -> None:
+    lines = words(trainfabric("catalog", "g6e.24xlarge").out)
+
+    start = lines.index("Network interfaces of a node (1 with an address)")
     assert [line for line in lines[start:] if line[:1].isdigit()] == ["0 0 interface", "0 1 efa-only", "1 1 efa-only"]
 
 

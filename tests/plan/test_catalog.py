@@ -15,22 +15,6 @@ import pytest
 from trainfabric_plan.catalog import INSTANCE_TYPES, InstanceType, instance_type
 from trainfabric_plan.errors import NotFound
 
-TRAINIUM_2 = (
-    "EC2's error: 524288 MiB for a chip of 96 GiB (AWS Neuron documentation, Trainium2 architecture); the sum over the "
-    "chips would be four times what AWS sells the type with"
-)
-NOT_TOLD = "EC2's omission: it describes the accelerators of trn2u as nothing (NeuronInfo is missing)"
-
-ACCEPTED: Mapping[tuple[str, str], str] = {
-    ("trn2.3xlarge", "accelerator_memory_mib"): TRAINIUM_2,
-    ("trn2.48xlarge", "accelerator_memory_mib"): TRAINIUM_2,
-    ("trn2u.48xlarge", "accelerator"): NOT_TOLD,
-    ("trn2u.48xlarge", "accelerators"): NOT_TOLD,
-    ("trn2u.48xlarge", "accelerator_memory_mib"): NOT_TOLD,
-    ("trn2u.48xlarge", "maker"): NOT_TOLD,
-}
-"""Where a row and the snapshot differ: whose error it is, and why."""
-
 ABSENT: Mapping[str, str] = {
     "p6e-gb200.36xlarge": "EC2 describes it only to accounts that may use UltraServers; the row names its sources"
 }
@@ -125,7 +109,9 @@ def test_a_row_says_what_ec2_says_or_whose_error_the_difference_is(
 
     different = {name for name in ours if ours[name] != theirs[name]}
 
-    assert different == {name for instance, name in ACCEPTED if instance == row.name}
+    assert different == row.against_ec2
+    for name in different:
+        assert "EC2 errs: " in row.sources[name]
 
 
 @ROWS
@@ -172,3 +158,13 @@ def test_an_unknown_type_is_refused_with_the_nearest_and_how_to_add_one() -> Non
 
 def test_the_how_to_that_messages_name_exists() -> None:
     assert (Path(__file__).parents[2] / "docs" / "how-to" / "add-an-instance-type.md").is_file()
+
+
+def test_the_rows_that_contradict_ec2_are_these() -> None:
+    against = {name: sorted(row.against_ec2) for name, row in INSTANCE_TYPES.items() if row.against_ec2}
+
+    assert against == {
+        "trn2.3xlarge": ["accelerator_memory_mib"],
+        "trn2.48xlarge": ["accelerator_memory_mib"],
+        "trn2u.48xlarge": ["accelerator", "accelerator_memory_mib", "accelerators", "maker"],
+    }

@@ -22,7 +22,7 @@ HIDES = "a directory that nothing else uses: mounting there hides files of the s
         (
             {**SLURM, "parallelcluster.head_node_instance_type": "m7i.2xlrage"},
             "parallelcluster.head_node_instance_type must be a type of the catalog, got m7i.2xlrage; did you mean "
-            "m7i.2xlarge or m7i.large? docs/how-to/add-an-instance-type.md says how to add one",
+            "m7i.2xlarge or m7i.24xlarge? docs/how-to/add-an-instance-type.md says how to add one",
         ),
         (
             {"fleet.max_spot_price": 12.5, "fleet.workers": "on_demand"},

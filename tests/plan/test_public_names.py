@@ -29,10 +29,10 @@ def public(module: ModuleType) -> set[str]:
         (
             "catalog",
             "INSTANCE_TYPES Accelerator InstanceName InstanceType Interface InterfaceMode InterfaceType Links "
-            "NetworkCard Price UnknownFact addresses_per_node efa_interfaces fsx_lustre_price instance_type "
-            "nat_gateway_price offers_bandwidth on_demand_price parse_instance_type spot_saving",
+            "NetworkCard Price UnknownFact addresses_per_node efa_interfaces find_instance_type fsx_lustre_price "
+            "instance_type nat_gateway_price offers_bandwidth on_demand_price parse_instance_type spot_saving",
         ),
-        ("deployed", "DeployedEnvironment"),
+        ("deployed", "DeployedEnvironment NodeGroup group_sizes parse_deployed trains"),
         ("environment", "Bucket Environment FaultTolerance Fleet Lustre Network Storage Training validate_environment"),
         ("environment.file", "read_environment"),
         (

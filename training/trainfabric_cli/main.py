@@ -32,7 +32,7 @@ app = typer.Typer(
     help="Plan, deploy and run the training of large models on AWS.",
 )
 app.add_typer(plan.app, name="plan")
-app.command(name="catalog")(catalog.catalog)
+app.add_typer(catalog.app, name="catalog")
 app.add_typer(capacity.app, name="capacity")
 app.add_typer(job.app, name="job")
 app.add_typer(checkpoint.app, name="checkpoint")

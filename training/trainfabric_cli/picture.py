@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from html import escape
 
-from trainfabric_plan.catalog import INSTANCE_TYPES, InterfaceType, efa_interfaces
+from trainfabric_plan.catalog import InterfaceType, efa_interfaces, instance_type
 from trainfabric_plan.environment import Environment
 from trainfabric_plan.planning import AnyPlan, Plan
 
@@ -51,7 +51,7 @@ def _network_words(environment: Environment) -> str:
 
 
 def _nodes(environment: Environment, plan: AnyPlan) -> list[str]:
-    instance = INSTANCE_TYPES[environment.fleet.instance_type]
+    instance = instance_type(environment.fleet.instance_type)
     interfaces = efa_interfaces(instance)
     efa = sum(interface.type is not InterfaceType.INTERFACE for interface in interfaces)
     drawn = min(plan.nodes, MOST_NODES_DRAWN)

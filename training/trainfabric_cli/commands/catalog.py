@@ -1,10 +1,12 @@
-"""`trainfabric catalog`: the instance types that trainfabric knows."""
+"""`trainfabric catalog`: the instance types that trainfabric knows, and what EC2 says of them."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from trainfabric_cli.options import Json
 
@@ -12,78 +14,77 @@ if TYPE_CHECKING:
     from trainfabric_plan.catalog import InstanceType
 
 
-def catalog(
+class ShownByDefault(TyperGroup):
+    """`catalog` and `catalog NAME` show rows; anything else is a command of its own."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Put `show` before arguments that name no command."""
+        if not args or (args[0] not in self.commands and args[0] not in ("-h", "--help")):
+            args = ["show", *args]
+        return super().parse_args(ctx, args)
+
+
+app = typer.Typer(
+    cls=ShownByDefault,
+    no_args_is_help=False,
+    help="Instance types: accelerators, network, EFA interfaces, price. `catalog [NAME] [--json]` lists them.",
+)
+
+
+@app.command()
+def show(
     name: Annotated[str | None, typer.Argument(help="One instance type; all of them if not given.")] = None,
     as_json: Json = False,
 ) -> None:
-    """List instance types: accelerators, network cards, EFA interfaces, price. `--json` is a list of rows."""
+    """List instance types: accelerators, network, EFA interfaces, price. `--json` is a list of rows."""
+    from trainfabric_cli.catalog_views import document, print_row, print_rows
     from trainfabric_cli.output import print_json
-    from trainfabric_plan.catalog import INSTANCE_TYPES, instance_type
 
-    rows = list(INSTANCE_TYPES.values()) if name is None else [instance_type(name)]
+    rows = _all_rows() if name is None else [_row(name)]
     if as_json:
-        print_json([_document(row) for row in rows])
+        print_json([document(row) for row in rows])
+    elif name is None:
+        print_rows(rows)
     else:
-        _print(rows)
-        if name is not None:
-            _print_interfaces(rows[0])
+        print_row(rows[0])
 
 
-def _document(row: InstanceType) -> dict[str, Any]:
-    from trainfabric_plan.catalog import efa_interfaces, on_demand_price
+@app.command()
+def refresh(
+    region: Annotated[str, typer.Option("--region", "-r", help="Region to ask.")],
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="[NAME]...", help="Types to ask for; those of the catalog if none.")
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="File to write or complete.")
+    ] = None,
+    profile: Annotated[str | None, typer.Option("--profile", help="Profile of the AWS configuration.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Ask EC2 for instance types, show what differs, and write it down for constructs and planner.
 
-    price = on_demand_price(row.name)
-    return {
-        "instance_type": row.name,
-        "accelerator": row.accelerator,
-        "accelerators": row.accelerators,
-        "accelerator_memory_mib": row.accelerator_memory_mib,
-        "vcpus": row.vcpus,
-        "memory_gib": row.memory_gib,
-        "architecture": row.architecture,
-        "network_gbps": row.network_gbps,
-        "cards": len(row.known_cards),
-        "efa": row.efa_interface_count,
-        "efa_interfaces": [
-            {"card": one.card, "device": one.device, "type": str(one.type)} for one in efa_interfaces(row)
-        ],
-        "source": row.source,
-        "date": row.date,
-        "price": None
-        if price is None
-        else {"usd_per_hour": price.value, "region": "us-east-1", "date": price.date, "source": price.source},
-    }
+    Needs ec2:DescribeInstanceTypes. The file is trainfabric.catalog.json of this folder, or what TRAINFABRIC_CATALOG
+    names.
+    """
+    from trainfabric_cli.catalog_refresh import refreshed
+    from trainfabric_cli.catalog_views import print_refreshed
+    from trainfabric_cli.output import print_json
 
-
-def _print(rows: list[InstanceType]) -> None:
-    from trainfabric_cli.output import console, print_table, table, usd
-    from trainfabric_plan.catalog import on_demand_price
-
-    numbers = ("vCPUs", "GiB", "Gbps", "cards", "EFA", "USD per hour")
-    made = table("instance type", "accelerators", *numbers, "price of", numbers=numbers)
-    for row in rows:
-        price = on_demand_price(row.name)
-        made.add_row(
-            row.name,
-            f"{row.accelerators} × {row.accelerator}" if row.accelerator else "none",
-            str(row.vcpus),
-            str(row.memory_gib),
-            f"{row.network_gbps:g}",
-            str(len(row.known_cards)),
-            str(row.efa_interface_count),
-            usd(price.value if price else None),
-            f"{price.date}, us-east-1, on demand" if price else "no source found",
-        )
-    print_table(console(), "Instance types", made)
+    done = refreshed(region=region, names=names or [], path=output, profile=profile)
+    if as_json:
+        print_json(done.document())
+    else:
+        print_refreshed(done)
 
 
-def _print_interfaces(row: InstanceType) -> None:
-    from trainfabric_cli.output import console, print_table, table
-    from trainfabric_plan.catalog import efa_interfaces
+def _all_rows() -> list[InstanceType]:
+    from trainfabric_plan.catalog import INSTANCE_TYPES
+    from trainfabric_plan.catalog.overrides import overriding_facts
 
-    made = table("card", "device", "type", numbers=("card", "device"))
-    for one in efa_interfaces(row):
-        made.add_row(str(one.card), str(one.device), str(one.type))
-    out = console()
-    print_table(out, "Network interfaces of a node", made)
-    out.print(f"{row.source}, {row.date}")
+    return [_row(name) for name in dict.fromkeys((*INSTANCE_TYPES, *overriding_facts()))]
+
+
+def _row(name: str) -> InstanceType:
+    from trainfabric_plan.catalog import instance_type
+
+    return instance_type(name)

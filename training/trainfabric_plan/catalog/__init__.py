@@ -1,6 +1,6 @@
 """Facts about EC2 instance types and prices; every row says where it comes from and of what date."""
 
-from trainfabric_plan.catalog.instances import INSTANCE_TYPES, instance_type
+from trainfabric_plan.catalog.instances import INSTANCE_TYPES, find_instance_type, instance_type
 from trainfabric_plan.catalog.interfaces import (
     Interface,
     InterfaceMode,
@@ -27,6 +27,7 @@ __all__ = [
     "UnknownFact",
     "addresses_per_node",
     "efa_interfaces",
+    "find_instance_type",
     "fsx_lustre_price",
     "instance_type",
     "nat_gateway_price",

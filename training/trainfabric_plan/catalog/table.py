@@ -29,7 +29,7 @@ class Remark:
     Attributes:
         types: Patterns of the names that it is about.
         attribute: Attribute of `InstanceType`.
-        kind: `source` or `unknown`.
+        kind: `source`; `against`, a source whose word goes before EC2's; or `unknown`.
         text: The source with its date, or the reason.
     """
 
@@ -80,6 +80,7 @@ def _row(line: Mapping[str, str], remarks: list[Remark]) -> InstanceType:
         source=SOURCE,
         date=DATE,
         sources=_sources(name, remarks),
+        against_ec2=frozenset(one.attribute for one in remarks if one.kind == "against" and one.is_about(name)),
         unknown=unknown,
     )
 
@@ -92,7 +93,7 @@ def _reason(name: str, column: str, remarks: list[Remark]) -> str:
 
 
 def _sources(name: str, remarks: list[Remark]) -> dict[str, str]:
-    about = [one for one in reversed(remarks) if one.kind == "source" and one.is_about(name)]
+    about = [one for one in reversed(remarks) if one.kind in ("source", "against") and one.is_about(name)]
     return {one.attribute: one.text for one in about}
 
 

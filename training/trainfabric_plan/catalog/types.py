@@ -105,6 +105,7 @@ class InstanceType:
         source: Where the row comes from.
         date: Of what date the source is.
         sources: Where a single fact comes from if not from the row's source: name of the attribute → source, date.
+        against_ec2: Attributes in which the row contradicts DescribeInstanceTypes, for the reason in `sources`.
         unknown: Facts that are `None` because nobody could confirm them: name of the attribute → why.
     """
 
@@ -130,6 +131,7 @@ class InstanceType:
     source: str
     date: str
     sources: Mapping[str, str] = field(default_factory=dict)
+    against_ec2: frozenset[str] = frozenset()
     unknown: Mapping[str, str] = field(default_factory=dict)
 
     @property

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from trainfabric_plan.catalog import INSTANCE_TYPES
+from trainfabric_plan.catalog import find_instance_type
 from trainfabric_plan.environment.rules.sections import Broken, Rule, Sections, not_in_catalog
 from trainfabric_plan.environment.tags import tag_problems
 
@@ -13,7 +13,7 @@ def _head_node(given: Sections) -> Iterator[Broken]:
     if not given.parallelcluster:
         return
     name, wanted = "parallelcluster.head_node_instance_type", given.parallelcluster.head_node_instance_type
-    head = INSTANCE_TYPES.get(wanted)
+    head = find_instance_type(wanted)
     if head is None:
         yield not_in_catalog(name, wanted)
     elif head.architecture != "x86_64":

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from trainfabric_plan.catalog import INSTANCE_TYPES, InstanceType
+from trainfabric_plan.catalog import InstanceType, find_instance_type
 from trainfabric_plan.catalog.instances import HOW_TO_ADD, nearest_instance_types
 from trainfabric_plan.environment.types import Fleet, Network, ParallelCluster, Storage, Training
 from trainfabric_plan.errors import NotFound
@@ -37,7 +37,7 @@ class Sections:
     @property
     def instance(self) -> InstanceType | None:
         """The catalog's row of the instance type, if the catalog knows it."""
-        return INSTANCE_TYPES.get(self.instance_type) if self.instance_type else None
+        return find_instance_type(self.instance_type) if self.instance_type else None
 
     @property
     def recipe(self) -> Recipe | None:
