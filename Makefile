@@ -44,7 +44,7 @@ test: setup test-infrastructure test-oracle test-training test-end-to-end test-f
 
 .PHONY: oracle-setup test-infrastructure test-oracle test-training test-node test-trainer test-end-to-end test-faults
 test-infrastructure: setup
-	$(PYTEST) -n 2 tests/plan tests/cli tests/architecture tests/cdk tests/stacks tests/snapshots tests/nag tests/examples
+	$(PYTEST) -n 2 tests/plan tests/cli tests/architecture tests/cdk tests/stacks tests/snapshots tests/release tests/nag tests/examples
 
 ORACLE := build/venvs/pcluster
 
@@ -119,6 +119,7 @@ generate: setup ## write everything that is generated from the code: schema, ref
 	$(BIN)/python -m trainfabric_plan.environment.schema environments/environment.schema.json
 	$(BIN)/python -m trainfabric_plan.environment.reference docs/environment-file.md
 	$(BIN)/python -m trainfabric_plan.job_reference docs/jobs.md
+	$(BIN)/python -m trainfabric_cdk.reference docs/constructs.md
 	$(BIN)/trainfabric plan draw environments/demo.yaml -o docs/pictures/environment.svg
 	$(PYTEST) tests/snapshots --snapshot-update
 
