@@ -31,8 +31,16 @@ BOUNDARY = "arn:aws:iam::123456789012:policy/boundary"
 
 ADDED = {
     "AWS::FSx::DataRepositoryAssociation": {"iam:AttachRolePolicy"},
+    "AWS::EFS::MountTarget": {
+        "ec2:CreateNetworkInterface",
+        "ec2:DeleteNetworkInterface",
+        "ec2:DescribeNetworkInterfaces",
+        "ec2:DescribeSubnets",
+        "ec2:ModifyNetworkInterfaceAttribute",
+    },
 }
-"""What the registry lacks: FSx for Lustre user guide, Adding permissions to use data repositories."""
+"""What the registry lacks: FSx for Lustre user guide, Adding permissions to use data repositories; EFS API reference,
+CreateMountTarget, DeleteMountTarget and ModifyMountTargetSecurityGroups."""
 
 NOT_OPERATIONS = {
     "iam:PassRole",
@@ -228,6 +236,17 @@ def test_a_given_bucket_that_is_linked_is_read_and_its_policy_written_but_no_mor
     naming = [sid for sid, one in with_bucket.items() if "arn:aws:s3:::our-corpora" in one["Resource"]]
     assert naming == ["LinkedBuckets"]
     assert with_bucket["LinkedBuckets"]["Action"] == ["s3:GetBucketPolicy", "s3:ListBucket", "s3:PutBucketPolicy"]
+
+
+def test_a_shared_home_is_made_where_iam_can_limit_nothing_and_its_interfaces_carry_no_tag() -> None:
+    demo = environment()
+    with_home = demo.model_copy(update={"storage": demo.storage.model_copy(update={"shared_home": "efs"})})
+
+    allowed = statements(with_home)
+
+    assert "elasticfilesystem:CreateFileSystem" in allowed["InTheRegion"]["Action"]
+    assert "ec2:DeleteNetworkInterface" in allowed["MakeInEc2"]["Action"]
+    assert "ec2:DeleteNetworkInterface" not in allowed["RemoveOfEnvironment"]["Action"]
 
 
 def test_long_names_are_matched_by_what_cloudformation_surely_keeps_of_them() -> None:

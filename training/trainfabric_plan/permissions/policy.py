@@ -26,7 +26,7 @@ MANAGED_POLICY_CHARACTERS = 6144
 BOOTSTRAP_QUALIFIER = "hnb659fds"
 """Qualifier of the resources of `cdk bootstrap` where none is given. Source: AWS CDK guide, Bootstrapping."""
 
-_RETAINED = ("AWS::FSx::", "AWS::EFS::", "AWS::S3::")
+_RETAINED = ("AWS::EFS::FileSystem", "AWS::FSx::", "AWS::S3::")
 
 Document = dict[str, Any]
 

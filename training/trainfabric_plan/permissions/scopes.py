@@ -106,6 +106,7 @@ def scopes_of(action: str, target: Target) -> tuple[Scope, ...]:
 
 _UNLIMITED = frozenset(
     {
+        "elasticfilesystem:CreateFileSystem",
         "kms:CreateKey",
         "kms:ListAliases",
         "logs:CreateLogDelivery",
@@ -143,9 +144,13 @@ _LAUNCHED_WITH = (
 )
 
 
+_REMOVED_UNTAGGED = ("DeleteNetworkInterface", "DeleteTags")
+"""The interface of a mount target is made by EFS and carries no tag of ours."""
+
+
 def _ec2(name: str, target: Target) -> Scope:
     everything = target.arn("ec2", "*/*")
-    if name == "ReleaseAddress" or (name.startswith("Delete") and name != "DeleteTags"):
+    if name == "ReleaseAddress" or (name.startswith("Delete") and name not in _REMOVED_UNTAGGED):
         return Scope(sid="RemoveOfEnvironment", resources=(everything,), condition=target.of_environment)
     return Scope(sid="MakeInEc2", resources=(everything,))
 

@@ -47,12 +47,16 @@ STORAGE: Mapping[str, Handler] = MappingProxyType(
             delete=("elasticfilesystem: DeleteFileSystem DescribeFileSystems DescribeReplicationConfigurations",),
         ),
         "AWS::EFS::MountTarget": Handler(
-            create=("elasticfilesystem: CreateMountTarget DescribeMountTargetSecurityGroups DescribeMountTargets",),
+            create=(
+                "elasticfilesystem: CreateMountTarget DescribeMountTargetSecurityGroups DescribeMountTargets",
+                "ec2: CreateNetworkInterface DescribeNetworkInterfaces DescribeSubnets",
+            ),
             update=(
                 "elasticfilesystem: DescribeMountTargetSecurityGroups DescribeMountTargets",
                 "elasticfilesystem: ModifyMountTargetSecurityGroups",
+                "ec2: ModifyNetworkInterfaceAttribute",
             ),
-            delete=("elasticfilesystem: DeleteMountTarget DescribeMountTargets",),
+            delete=("elasticfilesystem: DeleteMountTarget DescribeMountTargets", "ec2: DeleteNetworkInterface"),
         ),
         "AWS::S3::Bucket": Handler(
             create=(
