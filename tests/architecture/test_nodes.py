@@ -12,7 +12,13 @@ from trainfabric_plan import contract
 
 ROOT = Path(__file__).parents[2]
 BOOT = ROOT / "training/trainfabric_node/boot"
-UNITS = {contract.SYSTEMD_UNIT, contract.LAUNCHER_UNIT, contract.CONTROLLER_UNIT, contract.RENDEZVOUS_UNIT}
+UNITS = {
+    contract.SYSTEMD_UNIT,
+    contract.LAUNCHER_UNIT,
+    contract.COMMAND_UNIT,
+    contract.CONTROLLER_UNIT,
+    contract.RENDEZVOUS_UNIT,
+}
 
 
 def test_the_units_that_boot_installs_are_those_of_the_contract() -> None:

@@ -3,17 +3,19 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-from importlib.metadata import version
+from importlib.metadata import packages_distributions, version
 from pathlib import Path
 
 import pytest
 
 from tests.node.booting import BOOT, BOOT_SCRIPT, COMMON, FIRST_SCRIPT, NODE, boot
 from trainfabric_plan.contract import (
+    COMMAND_UNIT,
     CONTROLLER_UNIT,
     CURRENT_JOB_KEY,
     LAUNCHER_UNIT,
     OUTCOME_FILE,
+    OWN_COMMAND,
     RENDEZVOUS_UNIT,
     SYSTEMD_UNIT,
     NodeVariable,
@@ -79,6 +81,41 @@ def test_the_services_find_region_code_and_state_below_the_root(root: str) -> No
 )
 def test_a_coordinator_has_the_controller_and_the_rendezvous_as_well(role: str, units: list[str]) -> None:
     assert boot("services", {**NODE, NodeVariable.ROLE: role}).stdout.splitlines() == units
+
+
+@pytest.mark.parametrize(
+    ("role", "units"),
+    [("worker", [COMMAND_UNIT, SYSTEMD_UNIT]), ("coordinator", [COMMAND_UNIT, CONTROLLER_UNIT, SYSTEMD_UNIT])],
+)
+def test_a_node_of_a_command_has_neither_launcher_nor_rendezvous(role: str, units: list[str]) -> None:
+    node = {**NODE, NodeVariable.ROLE: role, NodeVariable.TRAINING: OWN_COMMAND}
+
+    assert boot("services", node).stdout.splitlines() == units
+
+
+def test_a_node_of_a_command_gets_an_environment_without_torch() -> None:
+    assert boot("lock_file", {**NODE, NodeVariable.TRAINING: OWN_COMMAND}).stdout == f"{BOOT}/requirements-command.lock"
+    assert boot("lock_file", NODE).stdout == f"{BOOT}/requirements.lock"
+
+
+def test_the_lock_of_a_command_is_the_part_of_the_other_that_the_node_imports() -> None:
+    light, full = (set(_pins(BOOT / name)) for name in ("requirements-command.lock", "requirements.lock"))
+    modules = "agent command.serve membership.controller __main__"
+    program = "; ".join(
+        ["import sys", *(f"import trainfabric_node.{name}" for name in modules.split()), "print(*sys.modules)"]
+    )
+    said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+    imported = {name.partition(".")[0] for name in said.split()}
+    of_modules = packages_distributions()
+    needed = {one.lower().replace("_", "-") for name in imported for one in of_modules.get(name, [])}
+
+    assert light < full
+    assert needed - {"trainfabric"} <= {line.partition("==")[0] for line in light} | {"setuptools"}
+    assert {"boto3", "pydantic"} <= needed
+
+
+def _pins(lock: Path) -> list[str]:
+    return [line for line in lock.read_text().splitlines() if line and not line.startswith("#")]
 
 
 def test_a_command_is_tried_until_it_succeeds(tmp_path: Path) -> None:

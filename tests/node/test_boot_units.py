@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from tests.node.booting import BOOT, boot
-from trainfabric_plan.contract import CONTROLLER_UNIT, LAUNCHER_UNIT, RENDEZVOUS_UNIT, SYSTEMD_UNIT, Paths
+from trainfabric_plan.contract import COMMAND_UNIT, CONTROLLER_UNIT, LAUNCHER_UNIT, RENDEZVOUS_UNIT, SYSTEMD_UNIT, Paths
 
-UNITS = (LAUNCHER_UNIT, RENDEZVOUS_UNIT, CONTROLLER_UNIT, SYSTEMD_UNIT)
+UNITS = (LAUNCHER_UNIT, COMMAND_UNIT, RENDEZVOUS_UNIT, CONTROLLER_UNIT, SYSTEMD_UNIT)
 
 
 def _setting(unit: str, name: str) -> list[str]:
@@ -34,6 +34,7 @@ def test_systemd_accepts_the_units(tmp_path: Path, name: str) -> None:
     ("unit", "module"),
     [
         (LAUNCHER_UNIT, "trainfabric_training.launch launcher"),
+        (COMMAND_UNIT, "trainfabric_node command"),
         (RENDEZVOUS_UNIT, "trainfabric_training.launch rendezvous"),
         (CONTROLLER_UNIT, "trainfabric_node controller"),
         (SYSTEMD_UNIT, "trainfabric_node agent"),
@@ -46,16 +47,19 @@ def test_every_service_runs_from_the_nodes_environment_and_always_comes_back(uni
     assert _setting(unit, "StartLimitIntervalSec") == ["0"]
 
 
-def test_ranks_may_register_memory_and_one_killed_for_memory_leaves_the_launcher_alone() -> None:
-    assert _setting(LAUNCHER_UNIT, "LimitMEMLOCK") == ["infinity"]
-    assert _setting(LAUNCHER_UNIT, "OOMPolicy") == ["continue"]
-    assert _setting(LAUNCHER_UNIT, "KillMode") == ["control-group"]
+@pytest.mark.parametrize("unit", [LAUNCHER_UNIT, COMMAND_UNIT])
+def test_ranks_may_register_memory_and_one_killed_for_memory_leaves_the_launcher_alone(unit: str) -> None:
+    assert _setting(unit, "LimitMEMLOCK") == ["infinity"]
+    assert _setting(unit, "OOMPolicy") == ["continue"]
+    assert _setting(unit, "KillMode") == ["control-group"]
 
 
 def test_the_agent_has_time_to_drain_and_is_stopped_before_what_it_needs_for_that() -> None:
     assert _setting(SYSTEMD_UNIT, "KillMode") == ["mixed"]
     assert int(_setting(SYSTEMD_UNIT, "TimeoutStopSec")[0]) > 600
-    assert {LAUNCHER_UNIT, RENDEZVOUS_UNIT, CONTROLLER_UNIT} <= set(_setting(SYSTEMD_UNIT, "After")[0].split())
+    assert {LAUNCHER_UNIT, COMMAND_UNIT, RENDEZVOUS_UNIT, CONTROLLER_UNIT} <= set(
+        _setting(SYSTEMD_UNIT, "After")[0].split()
+    )
 
 
 def test_systemd_accepts_the_mount_with_the_options_that_lustre_needs(tmp_path: Path) -> None:

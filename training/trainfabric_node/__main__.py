@@ -20,6 +20,8 @@ def run(arguments: Sequence[str] | None = None) -> int:
     agent.set_defaults(start=_agent)
     controller = commands.add_parser("controller", help="say which nodes train, and when; on the coordinator")
     controller.set_defaults(start=_controller)
+    command = commands.add_parser("command", help="run somebody else's command in every epoch, as the supervisor says")
+    command.set_defaults(start=_command)
     chosen = parser.parse_args(arguments)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stdout)
     logging.getLogger("botocore").setLevel(logging.WARNING)
@@ -41,6 +43,12 @@ def _controller(settings: NodeSettings) -> None:
     from trainfabric_node.membership.controller import run_controller
 
     run_controller(settings)
+
+
+def _command(settings: NodeSettings) -> None:
+    from trainfabric_node.command.serve import serve_commands
+
+    serve_commands(settings)
 
 
 if __name__ == "__main__":

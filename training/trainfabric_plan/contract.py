@@ -73,8 +73,51 @@ class NodeVariable:
     EVENTS_QUEUE = "TRAINFABRIC_EVENTS_QUEUE"
     """Optional, of the coordinator: URL of the queue of what EC2 announces about nodes."""
     STATE_DIRECTORY = "TRAINFABRIC_STATE_DIRECTORY"
+    TRAINING = "TRAINFABRIC_TRAINING"
+    """Optional: `command` where somebody else's command runs, for which boot makes no environment with torch."""
     ROOT = "TRAINFABRIC_ROOT"
     """Optional: a directory that stands for `/` in the user data and in boot.sh; empty on a real node."""
+
+
+OWN_COMMAND = "command"
+"""Value of `NodeVariable.TRAINING`."""
+
+
+class CommandVariable(StrEnum):
+    """Variables of somebody else's command (docs/own-training-code.md), once per node and epoch."""
+
+    MASTER_ADDR = "MASTER_ADDR"
+    """Address of the node with rank 0."""
+    MASTER_PORT = "MASTER_PORT"
+    """A free port on it, the same for all nodes: that of the fleet's rendezvous store, which a command does not use."""
+    NNODES = "NNODES"
+    """Nodes of this epoch."""
+    NODE_RANK = "NODE_RANK"
+    """Which of them this is, from 0."""
+    NPROC_PER_NODE = "NPROC_PER_NODE"
+    """Processes that the command is to start on each node."""
+    WORLD_SIZE = "WORLD_SIZE"
+    """Nodes × processes."""
+    JOB = "TRAINFABRIC_JOB"
+    """Name of the job."""
+    RUN = "TRAINFABRIC_RUN"
+    """Number of the run, from 1; resuming makes the next one."""
+    EPOCH = "TRAINFABRIC_EPOCH"
+    """Number of the epoch, from 1, over all runs of the job."""
+    CHECKPOINT_URI = "TRAINFABRIC_CHECKPOINT_URI"
+    """S3 address that belongs to this job alone, with a slash at its end."""
+    DATA_URI = "TRAINFABRIC_DATA_URI"
+    """S3 address of the data: what `job start --data` says, or the part of the data bucket that Lustre shows."""
+    LUSTRE = "TRAINFABRIC_LUSTRE"
+    """Where Lustre is mounted: the same files on every node."""
+    STOP_FILE = "TRAINFABRIC_STOP_FILE"
+    """A file that appears when the command is to save and to leave; its text is `now` or `checkpoint`."""
+    PROGRESS_FILE = "TRAINFABRIC_PROGRESS_FILE"
+    """Optional to write: lines of JSON with the finished `step`, and if you like `loss`, `tokens`, `seconds`."""
+    HOSTS = "TRAINFABRIC_HOSTS"
+    """Addresses of all nodes, with commas between them, by rank."""
+    PLACEMENT = "TRAINFABRIC_PLACEMENT"
+    """Placement group of this node, where nodes stand in several; else absent."""
 
 
 class Paths:
@@ -104,6 +147,9 @@ CONTROLLER_UNIT = "trainfabric-controller.service"
 RENDEZVOUS_UNIT = "trainfabric-rendezvous.service"
 """Of the coordinator: the store in which the ranks of an epoch find each other."""
 
+COMMAND_UNIT = "trainfabric-command.service"
+"""Of every node of a fleet that runs somebody else's command, in place of the launcher."""
+
 LAUNCHER_SOCKET = "launcher.sock"
 """In the state directory: the unix socket on which the launcher listens once it is warm."""
 
@@ -124,6 +170,16 @@ def job_prefix(job: str) -> str:
 def checkpoint_prefix(job: str) -> str:
     """The job's checkpoints and their log lie below this key prefix (ends with a slash)."""
     return f"{job_prefix(job)}checkpoints/"
+
+
+def own_files_prefix(job: str) -> str:
+    """What somebody else's command writes lies below this key prefix (ends with a slash); nothing of ours does."""
+    return f"{job_prefix(job)}files/"
+
+
+def own_code_key(job: str, sha256: str) -> str:
+    """The code folder of a command as a job was started with it."""
+    return f"{job_prefix(job)}code/{sha256}.zip"
 
 
 def run_prefix(job: str, run: int) -> str:

@@ -16,7 +16,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, NoReturn
 
-from trainfabric_training.launch.processes import die_with_parent
+from trainfabric_node.launch.processes import die_with_parent
 from trainfabric_training.launch.wire import Start
 
 BEAT_S = 0.02

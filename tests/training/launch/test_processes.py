@@ -8,7 +8,7 @@ import sys
 
 ADOPTS_AND_KILLS = """
 import os, signal, sys, time
-from trainfabric_training.launch.processes import adopt_orphans, descendants, kill_descendants
+from trainfabric_node.launch.processes import adopt_orphans, descendants, kill_descendants
 
 adopt_orphans()
 started, told = os.pipe()
@@ -34,7 +34,7 @@ except ChildProcessError:
 
 DIES_WITH_PARENT = """
 import os, time
-from trainfabric_training.launch.processes import die_with_parent
+from trainfabric_node.launch.processes import die_with_parent
 
 parent = os.getpid()
 child = os.fork()
@@ -47,7 +47,7 @@ time.sleep(600)
 
 ORPHAN_OF_ANOTHER = """
 import os
-from trainfabric_training.launch.processes import die_with_parent
+from trainfabric_node.launch.processes import die_with_parent
 
 die_with_parent(os.getpid())
 print("still here")

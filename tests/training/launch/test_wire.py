@@ -5,8 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from trainfabric_node.launch import Request, line_of
+from trainfabric_node.launch import read_request as read
 from trainfabric_plan.errors import InvalidInput
-from trainfabric_training.launch.wire import Request, line_of, read_request
+from trainfabric_training.launch.wire import Start
 
 START = {
     "epoch": 7,
@@ -20,6 +22,10 @@ START = {
     "address": "10.0.0.2",
     "arguments": ["--recipe", "tiny_cpu"],
 }
+
+
+def read_request(line: bytes) -> Request[Start]:
+    return read(line, Request[Start])
 
 
 def line(request: object) -> bytes:
@@ -37,8 +43,8 @@ def test_a_start_says_where_its_files_lie() -> None:
 
 
 def test_a_request_is_a_start_a_kill_or_a_question() -> None:
-    assert read_request(b'{"kill": 7}') == Request(kill=7)
-    assert read_request(b'{"status": true}') == Request(status=True)
+    assert read_request(b'{"kill": 7}') == Request[Start](kill=7)
+    assert read_request(b'{"status": true}') == Request[Start](status=True)
     with pytest.raises(InvalidInput) as caught:
         read_request(b"{}")
     assert str(caught.value) == "launcher: request must be start, kill or status, got none"

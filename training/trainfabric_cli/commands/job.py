@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -10,7 +11,9 @@ from trainfabric_cli.options import EnvironmentOption, Json
 
 if TYPE_CHECKING:
     from trainfabric_node.jobs import JobControl, JobStatus
+    from trainfabric_node.jobs.code import CodeArchive
     from trainfabric_plan.environment import Environment
+    from trainfabric_plan.own_command import OwnCommand
     from trainfabric_plan.recipes import Recipe
 
 EXIT_JOB_FAILED = 1
@@ -27,7 +30,11 @@ def start(
     name: Annotated[str, typer.Argument(help="Name of the job: lower-case letters, digits, hyphens.")],
     environment: EnvironmentOption,
     data: Annotated[
-        str | None, typer.Option(metavar="URI", help="Corpus, without suffix; that of the data bucket if not given.")
+        str | None,
+        typer.Option(
+            metavar="URI",
+            help="Corpus, without suffix; that of the data bucket if not given.",
+        ),
     ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on from the newest committed checkpoint.")] = False,
     from_step: Annotated[
@@ -37,22 +44,29 @@ def start(
     checkpoint_every: Annotated[
         int | None, typer.Option(min=1, metavar="N", help="Steps between checkpoints; the recipe's if not given.")
     ] = None,
+    new_code: Annotated[
+        bool, typer.Option("--new-code", help="With --resume: run the command, image and code folder as they are now.")
+    ] = False,
     wait: Annotated[bool, typer.Option("--wait", help="Show progress until the job has ended.")] = False,
     as_json: Json = False,
 ) -> None:
     """Start a job on the nodes of the environment. Exit status 1 if --wait sees it fail."""
     from trainfabric_cli.deployed import read_and_connect
     from trainfabric_cli.output import print_json
-    from trainfabric_plan.planning import make_plan
+    from trainfabric_plan.planning import plan_for
 
     given, control = read_and_connect(environment)
-    recipe = _recipe(given, steps=steps, checkpoint_every=checkpoint_every)
-    corpus = data or _default_corpus(control.deployed.data_bucket)
+    chosen = {"steps": steps, "checkpoint_every": checkpoint_every}
+    is_own = given.training.command is not None
+    work = _own_command(given, environment, chosen) if is_own else _recipe(given, **chosen)
+    _check_new_code(environment, new_code, is_own=is_own, resume=resume)
     spec = control.start(
         name,
-        recipe,
-        make_plan(given),
-        corpus,
+        work,
+        plan_for(given),
+        data or _default_data(control.deployed.data_bucket, is_own=is_own),
+        code=_code(given, environment) if is_own and (new_code or not resume) else None,
+        renew=new_code,
         policy=given.fault_tolerance,
         spares=given.fleet.spares,
         resume=resume,
@@ -130,10 +144,39 @@ def _recipe(environment: Environment, **chosen: int | None) -> Recipe:
     return recipe(str(environment.training.recipe)).model_copy(update=given)
 
 
-def _default_corpus(bucket: str) -> str:
+def _own_command(environment: Environment, file: Path, chosen: dict[str, int | None]) -> OwnCommand:
+    """The environment's command, which has no steps that could be chosen."""
+    from trainfabric_plan.errors import mistake
+    from trainfabric_plan.own_command import OwnCommand
+
+    for name, value in chosen.items():
+        if value is not None:
+            option = f"--{name.replace('_', '-')}"
+            raise mistake(str(file), option, "left out for a command", value, "put it into training.command")
+    training = environment.training
+    return OwnCommand(command=str(training.command), image=training.image, leave_by=training.leave_by)
+
+
+def _check_new_code(file: Path, new_code: bool, *, is_own: bool, resume: bool) -> None:
+    from trainfabric_plan.errors import mistake
+
+    if new_code and not (is_own and resume):
+        rule = "given only to resume a command"
+        raise mistake(str(file), "--new-code", rule, "it without that", "remove it: a new job has the code of now")
+
+
+def _code(environment: Environment, file: Path) -> CodeArchive | None:
+    """The code folder of the command, if it has one."""
+    from trainfabric_node.jobs.code import pack
+
+    code = environment.training.code
+    return None if code is None else pack(file.parent / code, str(file))
+
+
+def _default_data(bucket: str, *, is_own: bool) -> str:
     from trainfabric_plan.contract import DATA_PREFIX
 
-    return f"s3://{bucket}/{DATA_PREFIX}corpus"
+    return f"s3://{bucket}/{DATA_PREFIX}" + ("" if is_own else "corpus")
 
 
 def _follow(control: JobControl, name: str | None, as_json: bool) -> None:
@@ -178,10 +221,11 @@ def _facts(found: JobStatus) -> dict[str, object]:
         "environment": found.environment,
         "run": found.run,
         "recipe": found.recipe,
+        "command": found.command,
         "data": found.data,
         "nodes": _nodes(found),
         "layout": found.layout,
-        "step": None if found.step is None else f"{found.step} of {found.steps}",
+        "step": None if found.step is None else f"{found.step} of {found.steps}" if found.steps else found.step,
         "loss": None if found.loss is None else f"{found.loss:.4f}",
         "tokens per second": None if found.tokens_per_second is None else f"{found.tokens_per_second:,.0f}",
         "newest checkpoint": found.checkpoint_uri,

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import logging
+import math
 import threading
 from collections.abc import Mapping
-from typing import Literal
+from dataclasses import replace
+from typing import Any, Literal
 
 from trainfabric_node.agent.command import start_message
 from trainfabric_node.agent.host import Host
@@ -14,8 +16,10 @@ from trainfabric_node.agent.procfs import stacks
 from trainfabric_node.agent.publisher import Uploads
 from trainfabric_node.agent.ranks import RankSight, RankWatch, Standstill, see, steps
 from trainfabric_node.agent.verdict import Verdict, first_lost, judge
+from trainfabric_node.command.start import command_start
 from trainfabric_node.jobs.records import JobSpec
 from trainfabric_node.membership.protocol import EpochOrder, EpochState, NodeEpoch, Stall
+from trainfabric_node.membership.timing import Timing
 
 _LOG = logging.getLogger(__name__)
 _START_S = 30.0
@@ -51,8 +55,9 @@ class Epoch:
         self._launcher = launcher
         self._uploads = uploads
         self._files = host.files(spec).epoch(record.number)
-        self._ranks = range(place * count, (place + 1) * count)
-        self._watch = RankWatch(host.timing(spec), now)
+        self._is_own = spec.command is not None  # somebody else's: it counts as one rank of each node
+        self._ranks = range(place, place + 1) if self._is_own else range(place * count, (place + 1) * count)
+        self._watch = RankWatch(_steps_may_take_any_time(host.timing(spec)) if self._is_own else host.timing(spec), now)
         self._begun = now
         self._sights: list[RankSight] = []
         self._first_lost: list[int] = []
@@ -64,7 +69,7 @@ class Epoch:
         self._files.prepare(spec.recipe, record.plan)
         host.files(spec).cache.mkdir(parents=True, exist_ok=True)
         uploads.add(record.number)
-        self._over = not launcher.start(start_message(host, spec, order, place))
+        self._over = not launcher.start(_message(host, spec, order, place))
         if self._over:
             self._decide(Verdict(state="failed", detail="the launcher is not warm"), now)
 
@@ -165,7 +170,18 @@ class Epoch:
 
     def _state(self, step: int) -> EpochState:
         moving = any(one.beat and one.beat.phase not in ("start", "restore") for one in self._sights)
-        return "running" if moving and step else self._said.state
+        return "running" if moving and (step or self._is_own) else self._said.state
+
+
+def _message(host: Host, spec: JobSpec, order: EpochOrder, place: int) -> dict[str, Any]:
+    if spec.command is None:
+        return start_message(host, spec, order, place)
+    return command_start(host, spec, order, place).model_dump(mode="json")
+
+
+def _steps_may_take_any_time(timing: Timing) -> Timing:
+    """A command need not tell of its steps; that it hangs is not seen, only that its process is stopped or gone."""
+    return replace(timing, step_stalled_s=math.inf)
 
 
 class _Examination:

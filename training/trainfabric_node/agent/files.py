@@ -11,7 +11,7 @@ from typing import Literal, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from trainfabric_plan.planning import Plan
+from trainfabric_plan.planning import AnyPlan
 from trainfabric_plan.recipes import Recipe
 
 Record = TypeVar("Record", bound=BaseModel)
@@ -80,12 +80,13 @@ class EpochFiles:
         """What the ranks print."""
         return self.directory / "trainer.log"
 
-    def prepare(self, recipe: Recipe, plan: Plan) -> None:
+    def prepare(self, recipe: Recipe | None, plan: AnyPlan) -> None:
         """Makes the directory anew, with what the ranks read."""
         shutil.rmtree(self.directory, ignore_errors=True)
         self.output.mkdir(parents=True)
         self.ranks.mkdir()
-        self.recipe.write_text(recipe.model_dump_json(indent=2))
+        if recipe is not None:
+            self.recipe.write_text(recipe.model_dump_json(indent=2))
         self.plan.write_text(plan.model_dump_json(indent=2))
 
     def ask_to_leave(self, at: Literal["now", "checkpoint"]) -> None:

@@ -69,9 +69,23 @@ install_python() {
   find_python >/dev/null || fail "Python 3.11 or newer is needed; use an image that has it, such as Ubuntu 24.04"
 }
 
+runs_a_command() {
+  [[ ${TRAINFABRIC_TRAINING:-} == command ]]
+}
+
+# Somebody else's command brings its own Python, and torch if it uses it
+lock_file() {
+  if runs_a_command; then
+    printf '%s' "$here/requirements-command.lock"
+  else
+    printf '%s' "$here/requirements.lock"
+  fi
+}
+
 # The lock is copied last: an environment without it was cut short, and is made anew.
 create_environment() {
-  local lock=$here/requirements.lock venv=$install/venv
+  local lock venv=$install/venv
+  lock=$(lock_file)
   cmp -s "$lock" "$venv/requirements.lock" && return 0
   say "making the Python environment"
   rm -rf "$venv"
@@ -185,9 +199,13 @@ VARIABLES
 
 # Services of this node, in the order in which they start: the launcher takes longest to be of use
 services() {
-  printf 'trainfabric-%s.service\n' launcher
+  local starter=launcher store=rendezvous
+  if runs_a_command; then
+    starter=command store=
+  fi
+  printf 'trainfabric-%s.service\n' "$starter"
   if [[ $TRAINFABRIC_ROLE == coordinator ]]; then
-    printf 'trainfabric-%s.service\n' rendezvous controller
+    printf 'trainfabric-%s.service\n' ${store:+"$store"} controller
   fi
   printf 'trainfabric-%s.service\n' agent
 }

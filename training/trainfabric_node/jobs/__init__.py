@@ -6,6 +6,7 @@ from trainfabric_node.jobs.ledger import JobLedger
 from trainfabric_node.jobs.records import (
     ControllerAddress,
     GroupPins,
+    JobCommand,
     JobPins,
     JobSpec,
     NodeState,
@@ -22,6 +23,7 @@ __all__ = [
     "ControllerAddress",
     "Fleet",
     "GroupPins",
+    "JobCommand",
     "JobControl",
     "JobLedger",
     "JobPins",

@@ -8,16 +8,18 @@ import time
 import uuid
 from datetime import timedelta
 
+from trainfabric_node.jobs.code import CodeArchive, keep
 from trainfabric_node.jobs.fleet import Fleet, read_deployed
 from trainfabric_node.jobs.ledger import JobLedger
 from trainfabric_node.jobs.pins import AssetKeeper, Pinning
-from trainfabric_node.jobs.records import JOB_NAME_RULE, JobSpec, NodeStatus, Outcome, StopRequest, now
+from trainfabric_node.jobs.records import JOB_NAME_RULE, JobCommand, JobSpec, NodeStatus, Outcome, StopRequest, now
 from trainfabric_node.jobs.run_records import RunRecords
 from trainfabric_node.jobs.status import NODES_GONE, JobStatus, job_status, lost_coordinator, no_job
 from trainfabric_node.store import ObjectMissing, open_store
 from trainfabric_plan.deployed import DeployedEnvironment
 from trainfabric_plan.errors import NotFound, Refused, TrainfabricError, Unreachable, mistake
-from trainfabric_plan.planning import Plan
+from trainfabric_plan.own_command import OwnCommand
+from trainfabric_plan.planning import AnyPlan, Plan
 from trainfabric_plan.policy import FaultTolerance
 from trainfabric_plan.recipes import Recipe
 
@@ -57,10 +59,12 @@ class JobControl:
     def start(
         self,
         job: str,
-        recipe: Recipe,
-        plan: Plan,
+        work: Recipe | OwnCommand,
+        plan: AnyPlan,
         data_uri: str,
         *,
+        code: CodeArchive | None = None,
+        renew: bool = False,
         policy: FaultTolerance | None = None,
         spares: int = 0,
         resume: bool = False,
@@ -74,11 +78,15 @@ class JobControl:
         verified by the ranks. If the nodes cannot be asked for, the environment is free again, and its groups launch
         what is deployed.
 
+        A command that is resumed is the one that the job ran last, with its code and image, unless it is to be renewed.
+
         Args:
             job: Name of the job.
-            recipe: What to train.
+            work: What to train, or somebody else's command.
             plan: On which nodes, and in which layout.
-            data_uri: Address of the corpus, without suffix.
+            data_uri: Address of the corpus, without suffix; of a command, whatever it is to be told.
+            code: Code of the command.
+            renew: Resumes with this command and code, not with those of the job.
             policy: What to do when nodes are lost or come late; the defaults if not given.
             spares: Warm nodes beyond the plan's.
             resume: Goes on from a committed checkpoint of the job.
@@ -93,13 +101,15 @@ class JobControl:
             Unreachable: If AWS does not answer, or not to these credentials.
         """
         policy = policy or FaultTolerance()
-        self._check(job, recipe, plan, policy, spares)
+        self._check(job, work, plan, policy, spares)
         if from_step is not None and not resume:
             raise mistake(self._where, "from-step", "given with resume", f"{from_step} without it", "add --resume")
         self._end_abandoned()
         self._ledger.check_free(self.deployed.name, job)
-        self._check_there(data_uri)
-        if resume:
+        self._check_there(data_uri if isinstance(work, Recipe) else None)
+        if isinstance(work, OwnCommand):
+            self._check_own(job, resume=resume, from_step=from_step)
+        elif resume:
             self._check_resumable(job, from_step)
         else:
             self._check_new(job)
@@ -111,7 +121,8 @@ class JobControl:
             resume=resume,
             from_step=from_step,
             data=data_uri,
-            recipe=recipe,
+            recipe=work if isinstance(work, Recipe) else None,
+            command=self._pinned(job, work, code, again=resume and not renew) if isinstance(work, OwnCommand) else None,
             plan=plan,
             groups=self.deployed.groups,
             policy=policy,
@@ -220,12 +231,34 @@ class JobControl:
             self._ledger.release(spec)
             raise
 
-    def _check(self, job: str, recipe: Recipe, plan: Plan, policy: FaultTolerance, spares: int) -> None:
+    def _pinned(self, job: str, own: OwnCommand, code: CodeArchive | None, *, again: bool) -> JobCommand:
+        """The command with the code that all nodes of the run get."""
+        if again:
+            last = self._ledger.job(job).command
+            assert last is not None
+            return last
+        return JobCommand(**own.model_dump(), code=keep(self._ledger.store, job, code) if code else None)
+
+    def _check_own(self, job: str, *, resume: bool, from_step: int | None) -> None:
+        """Only the command knows its checkpoints: what it goes on from, and whether there is anything."""
+        if from_step is not None:
+            rule = "left out for a command, which chooses its checkpoint itself"
+            raise mistake(self._where, "from-step", rule, from_step, "remove --from-step")
+        if not resume and self._ledger.has_begun(job):
+            remedy = "resume it, or choose another name"
+            raise Refused(f"{self._where}: job must be a new one, got {job}, which has run; {remedy}")
+        if resume and self._ledger.job(job).command is None:
+            remedy = "choose another name, or an environment with its recipe"
+            raise mistake(self._where, "job to resume", "one that ran a command", job, remedy)
+
+    def _check(self, job: str, work: Recipe | OwnCommand, plan: AnyPlan, policy: FaultTolerance, spares: int) -> None:
         if not re.fullmatch(r"[a-z0-9][a-z0-9-]{0,62}", job):
             raise mistake(self._where, "job", JOB_NAME_RULE, job)
-        if plan.environment != self.deployed.name or plan.recipe != recipe.name:
-            rule = f"for environment {self.deployed.name} and recipe {recipe.name}"
-            got = f"one for {plan.environment} and {plan.recipe}"
+        wanted = f"recipe {work.name}" if isinstance(work, Recipe) else "a command"
+        planned = f"recipe {plan.recipe}" if isinstance(plan, Plan) else "a command"
+        if plan.environment != self.deployed.name or planned != wanted:
+            rule = f"for environment {self.deployed.name} and {wanted}"
+            got = f"one for {plan.environment} and {planned.removeprefix('recipe ')}"
             raise mistake(self._where, "plan", rule, got, "plan from the same environment file")
         if plan.nodes > self.deployed.nodes:
             rule = f"at most the {self.deployed.nodes} that are deployed"
@@ -238,9 +271,10 @@ class JobControl:
             rule = f"at most the {plan.nodes} of the plan"
             raise mistake(self._where, "minimum nodes", rule, policy.minimum_nodes, "correct fault_tolerance")
 
-    def _check_there(self, data_uri: str) -> None:
-        """The corpus, the training asset, and the groups."""
-        self._check_corpus(data_uri)
+    def _check_there(self, data_uri: str | None) -> None:
+        """The corpus, if there must be one, the training asset, and the groups."""
+        if data_uri is not None:
+            self._check_corpus(data_uri)
         self._asset.check()
         self._fleet.members()
 

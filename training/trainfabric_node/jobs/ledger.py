@@ -10,7 +10,7 @@ from trainfabric_node.jobs.prefixed import PrefixedStore
 from trainfabric_node.jobs.records import JobSpec, RunPointer
 from trainfabric_node.jobs.run_records import RunRecords, parsed, read_record, replaced
 from trainfabric_node.store import Store
-from trainfabric_plan.contract import CURRENT_JOB_KEY, LAST_JOB_KEY, checkpoint_prefix, job_prefix
+from trainfabric_plan.contract import CURRENT_JOB_KEY, LAST_JOB_KEY, checkpoint_prefix, epoch_key, job_prefix
 from trainfabric_plan.errors import NotFound, Refused
 
 
@@ -113,6 +113,10 @@ class JobLedger:
     def has_checkpoint_objects(self, job: str) -> bool:
         """Whether a trainer of this job has ever written anything."""
         return bool(self._store.list(checkpoint_prefix(job)))
+
+    def has_begun(self, job: str) -> bool:
+        """Whether there has been an epoch of this job."""
+        return bool(self._store.list(epoch_key(job, 0).rpartition("/")[0] + "/"))
 
     def steps(self, job: str) -> list[dict[str, Any]]:
         """One line per optimizer step of a job; a run replaces what earlier ones did from its first step on.

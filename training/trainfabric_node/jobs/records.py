@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import AwareDatetime, BaseModel, Field
+from pydantic import AwareDatetime, BaseModel, Field, model_validator
 
 from trainfabric_plan.contract import Role
 from trainfabric_plan.deployed import NodeGroup, group_sizes
 from trainfabric_plan.model import Strict
-from trainfabric_plan.planning import Plan
+from trainfabric_plan.own_command import CodePin, OwnCommand
+from trainfabric_plan.planning import AnyPlan, Plan
 from trainfabric_plan.policy import FaultTolerance
 from trainfabric_plan.recipes import Recipe
 
@@ -45,6 +46,12 @@ class JobPins(Strict):
     """Key of the training asset; also below `contract.code_key`, which outlives a deploy."""
 
 
+class JobCommand(OwnCommand):
+    """A command with the code that it was started with."""
+
+    code: CodePin | None = None
+
+
 class JobSpec(Strict):
     """One run of a job, from start to stop or end: `jobs/current.json` while it runs, then `jobs/<job>/job.json`."""
 
@@ -57,9 +64,12 @@ class JobSpec(Strict):
     from_step: Annotated[int, Field(ge=1)] | None = None
     """The step of that checkpoint; that of the newest if `None`."""
     data: str
-    """Address of the corpus, without suffix."""
-    recipe: Recipe
-    plan: Plan
+    """Address of the corpus, without suffix; of a command, whatever it is given."""
+    recipe: Recipe | None = None
+    """What is trained; `None` if somebody else's command runs."""
+    command: JobCommand | None = None
+    """That command."""
+    plan: AnyPlan
     groups: tuple[NodeGroup, ...]
     """The Auto Scaling groups that it runs on, whatever is deployed meanwhile; the coordinator's first."""
     policy: FaultTolerance = FaultTolerance()
@@ -70,6 +80,12 @@ class JobSpec(Strict):
     created: AwareDatetime
     nonce: str
     """Tells two starts apart that race for the environment."""
+
+    @model_validator(mode="after")
+    def _is_one_of_both(self) -> Self:
+        if (self.recipe is None) == (self.command is None) or (self.recipe is None) == isinstance(self.plan, Plan):
+            raise ValueError("a recipe with its plan, or a command with its")
+        return self
 
     @property
     def instances(self) -> int:

@@ -29,6 +29,9 @@ from trainfabric_plan.model import Strict
 
 NODES_GONE = "its nodes are gone"
 NOT_THERE = "not in the fleet any more"
+_EVERY_EPOCH = 10**9
+"""A command need not tell of its steps: it counts as training from the beginning of an epoch."""
+
 _SILENT = timedelta(seconds=5 * REPORT_S)
 
 
@@ -67,6 +70,8 @@ class JobStatus(Strict):
     run: int | None = None
     resume: bool | None = None
     recipe: str | None = None
+    command: str | None = None
+    """Somebody else's, which runs in place of a recipe."""
     data: str | None = None
     created: AwareDatetime | None = None
     nodes_expected: int | None = None
@@ -125,17 +130,18 @@ def job_status(
         job=spec.job,
         run=spec.run,
         resume=spec.resume,
-        recipe=spec.recipe.name,
+        recipe=spec.recipe.name if spec.recipe else None,
+        command=spec.command.command if spec.command else None,
         data=spec.data,
         created=spec.created,
         nodes_expected=spec.plan.nodes,
         spares=spec.spares,
         epoch=run.where.epoch or None,
         nodes_training=run.where.nodes or None,
-        layout=run.where.layout or str(spec.plan.layout),
+        layout=run.where.layout or spec.plan.shape,
         nodes=run.shown_nodes(),
         step=run.last.get("step"),
-        steps=spec.recipe.steps,
+        steps=spec.recipe.steps if spec.recipe else None,
         loss=run.last.get("loss"),
         tokens_per_second=_rate(run.last),
         checkpoint_step=commit.step if commit else None,
@@ -182,7 +188,7 @@ class _Run:
             nodes=records.nodes(),
             events=events,
             last=last,
-            where=whereabouts(events, last.get("epoch", 0)),
+            where=whereabouts(events, last.get("epoch", 0) if spec.command is None else _EVERY_EPOCH),
             controller=records.controller(),
             stop=records.stop_request(),
             outcome=records.outcome(),
@@ -211,7 +217,8 @@ class _Run:
         return states[self.where.phase]
 
     def summary(self, state: JobState) -> str:
-        at = f" at step {self.last['step']} of {self.spec.recipe.steps}" if self.last else ""
+        of = f" of {self.spec.recipe.steps}" if self.spec.recipe else ""
+        at = f" at step {self.last['step']}{of}" if self.last else ""
         why = self._why(state)
         return f"{state}{at}" + (f": {why}" if why else "")
 

@@ -60,7 +60,7 @@ def _start(spec: JobSpec) -> str:
     nodes = _counted(spec.plan.nodes, "node") + (f" and {_counted(spec.spares, 'spare')}" if spec.spares else "")
     resumed = f"step {spec.from_step}" if spec.from_step else "the newest checkpoint"
     how = f", from {resumed}" if spec.resume else ""
-    return f"{spec.job} (run {spec.run}) asks for {nodes}, {spec.plan.layout}{how}"
+    return f"{spec.job} (run {spec.run}) asks for {nodes}, {spec.plan.shape}{how}"
 
 
 def _end(outcome: Outcome) -> str:

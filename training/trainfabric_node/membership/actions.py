@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from trainfabric_node.membership.protocol import EpochNode
 from trainfabric_plan.contract import Event
-from trainfabric_plan.planning import Plan
+from trainfabric_plan.planning import AnyPlan
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,7 +34,7 @@ class Form:
     """
 
     nodes: tuple[EpochNode, ...]
-    plan: Plan
+    plan: AnyPlan
     detail: str
 
 

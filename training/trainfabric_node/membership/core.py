@@ -19,8 +19,7 @@ from trainfabric_node.membership.timing import Timing
 from trainfabric_node.membership.watch import REFUSALS, Past, Watch
 from trainfabric_plan.contract import Event
 from trainfabric_plan.errors import Refused
-from trainfabric_plan.planning import Plan
-from trainfabric_plan.planning.shrink import shrunk_plan
+from trainfabric_plan.planning import AnyPlan, Plan, shrunk_command, shrunk_plan
 
 FRUITLESS = 3
 """So many failures in a row without a step or a checkpoint more end a run."""
@@ -84,7 +83,7 @@ class Core:
         self._fruitless: list[bool] = []
         self._suspect = ""
         self._told_stalls: set[tuple[int, str, int]] = set()
-        self._plans: dict[int, Plan | None] = {}
+        self._plans: dict[int, AnyPlan | None] = {}
 
     # --- what comes in
 
@@ -247,8 +246,8 @@ class Core:
         candidates = self._roster.candidates(now)
         larger = self._plan(len(candidates))
         if larger and larger.ranks > course.record.plan.ranks:
-            there = f"{len(candidates)} nodes are there, enough for {larger.layout}"
-            return "checkpoint", f"{there} in place of {course.record.plan.layout}", ""
+            there = f"{len(candidates)} nodes are there, enough for {larger.shape}"
+            return "checkpoint", f"{there} in place of {course.record.plan.shape}", ""
         at_risk = [node.beat.instance_id for node in inside if node.is_at_risk]
         if at_risk and sum(not node.is_at_risk for node in candidates) >= len(course.record.nodes):
             detail = f"{', '.join(at_risk)}: EC2 recommends to do without it, and another node is there"
@@ -355,25 +354,31 @@ class Core:
             self._watch.lost_at = now
         return self._watch.lost_at
 
-    def _form(self, candidates: Sequence[Node], plan: Plan) -> Form:
+    def _form(self, candidates: Sequence[Node], plan: AnyPlan) -> Form:
         before = self._course.record if self._course else None
         chosen = list(candidates[: plan.nodes])
         self._forming = True
         return Form(nodes=members(chosen, before), plan=plan, detail=self._why(plan))
 
-    def _why(self, plan: Plan) -> str:
+    def _why(self, plan: AnyPlan) -> str:
         course = self._course
         if course is None or course.end is None:
             return f"{plan.nodes} nodes are there"
         ended = {"resume": "left in order", "failed": "failed", "done": "done"}[course.end.state]
         return f"epoch {course.record.number} {ended}: {course.end.detail}"
 
-    def _plan(self, nodes: int) -> Plan | None:
+    def _plan(self, nodes: int) -> AnyPlan | None:
         """The largest plan of the job on so many nodes."""
-        spec = self._spec
         if nodes not in self._plans:
-            self._plans[nodes] = shrunk_plan(spec.plan, spec.recipe, nodes, spec.policy.minimum_nodes)
+            self._plans[nodes] = _on_fewer(self._spec, nodes)
         return self._plans[nodes]
+
+
+def _on_fewer(spec: JobSpec, nodes: int) -> AnyPlan | None:
+    if not isinstance(spec.plan, Plan):
+        return shrunk_command(spec.plan, nodes)
+    assert spec.recipe is not None
+    return shrunk_plan(spec.plan, spec.recipe, nodes, spec.policy.minimum_nodes)
 
 
 def _asked(request: StopRequest) -> str:

@@ -9,6 +9,10 @@ from typing import Literal
 from trainfabric_node.membership.protocol import Drain, EpochNode, EpochOrder, EpochRecord, NodeEpoch
 from trainfabric_node.membership.roster import Roster
 from trainfabric_node.membership.timing import Timing
+from trainfabric_plan.planning import Plan
+
+FINISH_S = 1800.0
+"""For the other nodes once somebody else's command has ended well on one: it may still write a last checkpoint."""
 
 Condition = Literal["there", "lost", "anew", "failed", "resume", "done"]
 """Of a member: training; dead; its supervisor started anew, without its ranks; as it says."""
@@ -100,9 +104,14 @@ class Course:
                 one in ("lost", "anew") or roster.is_dead(name, now) or roster.was_heard_after(name, self._trouble)
                 for name, one in where.items()
             )
-        if self._leaving is not None and now - self._leaving >= timing.drain_s:
+        if self._leaving is not None and now - self._leaving >= self._patience(timing):
             return True
         return self.drain is not None and self.drain.at == "now" and now - self.drained >= timing.drain_s
+
+    def _patience(self, timing: Timing) -> float:
+        """For the others once one has left: ranks of ours have agreed to, somebody else's node 0 may still save."""
+        finishing = self.drain is None and not isinstance(self.record.plan, Plan)
+        return FINISH_S if finishing else timing.drain_s
 
     def _judge(self, where: dict[str, Condition], roster: Roster, timing: Timing) -> End:
         said = {name: _said(name, self.record, roster) for name in where}

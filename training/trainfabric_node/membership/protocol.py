@@ -12,7 +12,7 @@ from pydantic import AwareDatetime, Field
 
 from trainfabric_plan.contract import Role
 from trainfabric_plan.model import Strict
-from trainfabric_plan.planning import Plan
+from trainfabric_plan.planning import AnyPlan
 
 LONGEST_LINE = 4 * 1024 * 1024
 """Bytes; whoever says more in one line is cut off."""
@@ -39,7 +39,7 @@ class EpochRecord(Strict):
     nonce: str
     """Names the epoch in the checkpoint log: its claim, and what its ranks commit."""
     nodes: tuple[EpochNode, ...]
-    plan: Plan
+    plan: AnyPlan
     """The layout on these nodes; global batch and sample order are those of the job's own plan."""
     detail: str
     """Why there is a new epoch, in words."""

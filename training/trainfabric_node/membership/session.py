@@ -235,7 +235,7 @@ class Session:
         fields = {
             "epoch": record.number,
             "nodes": [node.instance_id for node in record.nodes],
-            "layout": str(record.plan.layout),
+            "layout": record.plan.shape,
             "ranks": record.plan.ranks,
             "detail": record.detail,
         }

@@ -12,10 +12,10 @@ from torch.distributed.elastic.agent.server.api import WorkerSpec
 from torch.distributed.elastic.agent.server.local_elastic_agent import LocalElasticAgent
 from torch.distributed.elastic.multiprocessing.api import DefaultLogsSpecs, MultiprocessContext
 
+from trainfabric_node.launch.processes import die_with_parent
 from trainfabric_plan.contract import ExitStatus
 from trainfabric_training.__main__ import leave, run
 from trainfabric_training.failure import end_by, end_without_word
-from trainfabric_training.launch.processes import die_with_parent
 from trainfabric_training.launch.rendezvous import FixedRendezvous
 from trainfabric_training.launch.wire import Start
 from trainfabric_training.settings import enter_epoch, read_settings, threads

@@ -1,163 +1,20 @@
-"""The fork server of a node. One thread, because it forks; one client at a time, whose going ends its epoch."""
+"""The launcher of our engine: forks the ranks of every epoch from a process that has imported it."""
 
 from __future__ import annotations
 
-import contextlib
-import os
-import selectors
-import signal
-import socket
-import sys
-import traceback
 from pathlib import Path
-from typing import NoReturn
 
-from trainfabric_plan.contract import ExitStatus
-from trainfabric_plan.errors import InvalidInput
+from trainfabric_node.launch import ForkServer
 from trainfabric_training.launch.epoch import run_agent
-from trainfabric_training.launch.processes import adopt_orphans, kill_descendants, reaped
-from trainfabric_training.launch.wire import Request, Start, line_of, read_request
-
-_LONGEST_LINE = 1024 * 1024
+from trainfabric_training.launch.wire import Start
 
 
-class Launcher:
+class Launcher(ForkServer[Start]):
     """Listens on a unix socket and runs one epoch at a time.
 
-    A supervisor that connects is told `ready`. When its connection ends, everything below is killed, and the launcher
-    waits for the next one with all its imports.
+    Args:
+        path: The socket.
     """
 
     def __init__(self, path: Path) -> None:
-        self._listener = _listening(path)
-        self._client: socket.socket | None = None
-        self._received = b""
-        self._epoch = 0
-        self._agent: int | None = None
-        self._selector = selectors.DefaultSelector()
-        self._selector.register(self._listener, selectors.EVENT_READ)
-        self._ended, self._signalled = socket.socketpair()
-        for one in (self._ended, self._signalled):
-            one.setblocking(False)
-        self._selector.register(self._ended, selectors.EVENT_READ)
-
-    def serve(self) -> NoReturn:
-        """Serves supervisors until a signal ends the process."""
-        adopt_orphans()
-        signal.signal(signal.SIGCHLD, lambda *_: None)
-        signal.set_wakeup_fd(self._signalled.fileno(), warn_on_full_buffer=False)
-        while True:
-            for key, _ in self._selector.select():
-                if key.fileobj is self._listener:
-                    self._accept()
-                elif key.fileobj is self._client:
-                    self._receive()
-                else:
-                    self._take_ended()
-
-    def _accept(self) -> None:
-        self._client, _ = self._listener.accept()
-        self._received = b""
-        self._selector.unregister(self._listener)
-        self._selector.register(self._client, selectors.EVENT_READ)
-        self._say(ready=True)
-
-    def _receive(self) -> None:
-        """Takes what the client sent; its end, or nonsense, ends its epoch."""
-        assert self._client is not None
-        try:
-            data = self._client.recv(65536)
-        except OSError:
-            data = b""
-        self._received += data
-        try:
-            while self._client is not None and b"\n" in self._received:
-                line, _, self._received = self._received.partition(b"\n")
-                self._do(read_request(line))
-        except InvalidInput as error:
-            print(error, file=sys.stderr, flush=True)
-            data = b""
-        if not data or len(self._received) > _LONGEST_LINE:
-            self._drop_client()
-
-    def _do(self, request: Request) -> None:
-        if request.start is not None:
-            self._start(request.start)
-        elif request.kill is not None:
-            if request.kill >= self._epoch:
-                self._kill()
-            self._say(killed=request.kill)
-        else:
-            self._say(ready=True, epoch=None if self._agent is None else self._epoch)
-
-    def _start(self, start: Start) -> None:
-        self._kill()
-        launcher = os.getpid()
-        self._epoch = start.epoch
-        self._agent = os.fork()
-        if self._agent == 0:
-            self._become_agent(start, launcher)
-        self._say(started=start.epoch, pid=self._agent)
-
-    def _become_agent(self, start: Start, launcher: int) -> NoReturn:
-        """The forked process, which must not return into the loop of its parent."""
-        status = ExitStatus.FAILED
-        try:
-            signal.set_wakeup_fd(-1)
-            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-            self._selector.close()
-            for one in (self._listener, self._client, self._ended, self._signalled):
-                if one is not None:
-                    one.close()
-            status = run_agent(start, launcher)
-        except BaseException:
-            traceback.print_exc()
-        finally:
-            sys.stdout.flush()
-            sys.stderr.flush()
-            os._exit(status)
-
-    def _take_ended(self) -> None:
-        """Takes children that have ended, so that none stays a zombie; tells of the epoch's agent."""
-        with contextlib.suppress(BlockingIOError):
-            self._ended.recv(4096)
-        ended = reaped()
-        if self._agent in ended:
-            status, self._agent = ended[self._agent], None
-            kill_descendants()
-            self._say(ended=self._epoch, status=status)
-
-    def _kill(self) -> None:
-        kill_descendants()
-        self._agent = None
-
-    def _drop_client(self) -> None:
-        self._kill()
-        if self._client is not None:
-            self._selector.unregister(self._client)
-            self._client.close()
-            self._client = None
-            self._selector.register(self._listener, selectors.EVENT_READ)
-
-    def _say(self, **answer: object) -> None:
-        """Tells the client; one that is gone is noticed by its end."""
-        if self._client is not None:
-            with contextlib.suppress(OSError):
-                self._client.sendall(line_of(**answer))
-
-
-def _listening(path: Path) -> socket.socket:
-    """A listening socket, in place of the one that an earlier launcher left.
-
-    Bound by way of the directory: the address of a unix socket has 107 bytes, and a path may have more.
-    """
-    path.unlink(missing_ok=True)
-    listener = socket.socket(socket.AF_UNIX)
-    directory = os.open(path.parent, os.O_PATH)
-    try:
-        listener.bind(f"/proc/self/fd/{directory}/{path.name}")
-    finally:
-        os.close(directory)
-    path.chmod(0o600)
-    listener.listen()
-    return listener
+        super().__init__(path, Start, run_agent)

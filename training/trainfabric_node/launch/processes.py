@@ -59,6 +59,13 @@ def descendants(process: int) -> list[int]:
     return found[1:]
 
 
+def children(process: int) -> list[int]:
+    """Process ids of what a process has started itself."""
+    return [
+        int(folder.name) for folder in Path("/proc").iterdir() if folder.name.isdecimal() and _parent(folder) == process
+    ]
+
+
 def reaped() -> dict[int, int]:
     """Children that have ended since the last call, with their exit statuses; negative if a signal ended them."""
     ended: dict[int, int] = {}
