@@ -60,6 +60,8 @@ class FleetStack(Stack):
             efa=wanted.efa,
             image_id=wanted.ami_id,
             root_device=wanted.root_device,
+            own_command=environment.training.command is not None,
+            training_image=environment.training.image,
             associate_public_ip=environment.network.assign_public_ips,
             prepared_image=wanted.prepared_image,
             has_s3_endpoint=True,  # The network stack has one, or has warned.

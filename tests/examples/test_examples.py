@@ -54,6 +54,15 @@ def test_an_environment_in_an_existing_vpc_makes_none(tmp_path: Path) -> None:
     }
 
 
+def test_trainium_nodes_run_a_command_and_may_pull_its_image(tmp_path: Path) -> None:
+    stacks = synthesise("trainium_own_command", tmp_path)
+
+    assert stacks.keys() == {f"trainium-{part}" for part in ("Network", "Storage", "Fleet", "Observability")}
+    fleet = (tmp_path / "out" / "trainium-Fleet.template.json").read_text()
+    assert "TRAINFABRIC_TRAINING=command" in fleet
+    assert ":ecr:us-east-2:123456789012:repository/neuronx" in fleet
+
+
 @pytest.mark.parametrize("example", sorted(path.parent.name for path in EXAMPLES.glob("*/app.py")))
 def test_an_example_can_be_read_at_a_glance(example: str) -> None:
     lines = (EXAMPLES / example / "app.py").read_text().splitlines()
@@ -62,4 +71,8 @@ def test_an_example_can_be_read_at_a_glance(example: str) -> None:
 
 
 def test_every_example_is_synthesised_above() -> None:
-    assert sorted(path.parent.name for path in EXAMPLES.glob("*/app.py")) == ["bring_your_own_vpc", "spot_fleet"]
+    assert sorted(path.parent.name for path in EXAMPLES.glob("*/app.py")) == [
+        "bring_your_own_vpc",
+        "spot_fleet",
+        "trainium_own_command",
+    ]

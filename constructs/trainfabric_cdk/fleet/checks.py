@@ -17,6 +17,7 @@ from trainfabric_plan.catalog import InstanceType
 from trainfabric_plan.catalog import instance_type as catalog_row
 from trainfabric_plan.errors import Mistake
 from trainfabric_plan.mount_points import mount_point_problem
+from trainfabric_plan.own_command import IMAGE_RULE, is_pinned_image
 
 _ENVIRONMENT = re.compile(r"[a-z][a-z0-9-]{1,29}")
 _DEVICE = re.compile(r"/dev/[a-z0-9]+")
@@ -54,6 +55,26 @@ def check_image(scope: IConstruct, instance: InstanceType, image_id: str | None)
         kind = instance.accelerator or instance.architecture
         rule = f"given for {instance.name}: the default image has drivers for NVIDIA on x86_64, not for {kind}"
         raise property_error(scope, "image_id", rule, "nothing", "give the id of an image with its drivers")
+
+
+def check_training(scope: IConstruct, instance: InstanceType, *, own_command: bool, training_image: str | None) -> None:
+    """Trainium runs commands alone, and only commands run in a container.
+
+    Raises:
+        PropertyError: If a fleet of Trainium is to train recipes, or an image is given without a command or is not
+            pinned.
+    """
+    if instance.maker == "aws" and not own_command:
+        rule = f"True for {instance.name}: the engine of the recipes has no Neuron backend"
+        remedy = "set it, and start jobs with training.command (docs/own-training-code.md)"
+        raise property_error(scope, "own_command", rule, own_command, remedy)
+    if training_image is None or not is_known(training_image):
+        return
+    if not own_command:
+        raise property_error(scope, "training_image", "given only with own_command", repr(training_image), "set that")
+    if not is_pinned_image(training_image):
+        remedy = "write it as docker pull takes it, with :TAG or @sha256:…"
+        raise property_error(scope, "training_image", IMAGE_RULE, repr(training_image), remedy)
 
 
 def check_fleet(

@@ -11,7 +11,9 @@ from aws_cdk import aws_s3_assets as assets
 from constructs import Construct
 
 from trainfabric_cdk.acknowledge import acknowledge, acknowledge_wildcard, in_words, objects_as_seen_from
+from trainfabric_cdk.errors import is_known
 from trainfabric_plan import contract
+from trainfabric_plan.own_command import ecr_repository
 
 _READ = ("s3:GetObject",)
 _WRITE = ("s3:GetObject", "s3:PutObject", "s3:DeleteObject", "s3:AbortMultipartUpload")
@@ -22,6 +24,7 @@ _FLEET = (
 )
 """Release a fleet, protect its members, and give a lost one back by its id. Protection from scale-in does not stop the
 last (Auto Scaling user guide, "Use instance scale-in protection"), nor health checks and spot interruptions."""
+_PULL = ("ecr:BatchCheckLayerAvailability", "ecr:BatchGetImage", "ecr:GetDownloadUrlForLayer")
 _DECRYPT = ("kms:Decrypt",)
 _ENCRYPT = ("kms:Decrypt", "kms:GenerateDataKey")
 """What S3 does with a bucket's key in the name of who reads or writes (S3 user guide, UsingKMSEncryption)."""
@@ -78,6 +81,19 @@ class NodeRole(iam.Role):
         self._allow(_FLEET, groups)
         for group in groups:
             acknowledge_wildcard(self, group, "AWS chooses the number before the group's name")
+
+    def allow_image(self, image: str) -> None:
+        """Let the nodes pull a container image, if it lies in a private repository of ECR; others need no permission.
+
+        The actions are those of a pull (ECR user guide, "Private registry authentication" and the managed policy
+        AmazonEC2ContainerRegistryPullOnly, read 2026-11); a repository of another account must allow this role as well.
+        """
+        found = ecr_repository(image) if is_known(image) else None
+        if found is None:
+            return
+        partition = Stack.of(self).partition
+        self._allow(_PULL, [f"arn:{partition}:ecr:{found.region}:{found.account}:repository/{found.name}"])
+        self._allow(["ecr:GetAuthorizationToken"], ["*"])
 
     def _allow(self, actions: Sequence[str], resources: Sequence[str]) -> None:
         self.add_to_policy(iam.PolicyStatement(actions=list(actions), resources=list(resources)))

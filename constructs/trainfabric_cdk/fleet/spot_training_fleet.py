@@ -17,6 +17,7 @@ from trainfabric_cdk.capacity import Capacity
 from trainfabric_cdk.fleet.checks import (
     check_fleet,
     check_image,
+    check_training,
     checked_instance,
     single_group,
     warn_of_closed_security_group,
@@ -35,7 +36,16 @@ from trainfabric_cdk.network import (
 )
 from trainfabric_cdk.placement import EfaClusterPlacementGroup
 from trainfabric_cdk.storage import LustreMount
-from trainfabric_plan.contract import CONTROL_PORT, RENDEZVOUS_PORT, NodeVariable, Paths, Role, Tag, group_name
+from trainfabric_plan.contract import (
+    CONTROL_PORT,
+    OWN_COMMAND,
+    RENDEZVOUS_PORT,
+    NodeVariable,
+    Paths,
+    Role,
+    Tag,
+    group_name,
+)
 from trainfabric_plan.environment.types import ROOT_DEVICE
 
 _Template = Callable[..., NodeLaunchTemplate]
@@ -69,6 +79,9 @@ class SpotTrainingFleet(Construct):
         image_id: AMI of the nodes, or a `resolve:ssm:` reference; the newest Deep Learning base image if not given.
         root_device: Root device of that image; `/dev/xvda` for Amazon Linux.
         associate_public_ip: A public address for each node; only nodes with a single interface can have one.
+        own_command: Whether jobs run a command of your own (`training.command` of the environment file) instead of a
+            recipe: nodes then make no Python environment with torch. Trainium takes nothing else.
+        training_image: Container image of that command; the nodes may pull it if it lies in a private ECR repository.
         boot_commands: Shell commands that every node runs before its boot script.
         prepared_image: Whether `image_id` holds all that boot would install; needed where there are endpoints alone.
         has_s3_endpoint: Whether an imported VPC has an S3 gateway endpoint already; without one in sight, a warning.
@@ -106,6 +119,8 @@ class SpotTrainingFleet(Construct):
         root_device: str = ROOT_DEVICE,
         associate_public_ip: bool = False,
         boot_commands: Sequence[str] = (),
+        own_command: bool = False,
+        training_image: str | None = None,
         spares: int = 0,
         prepared_image: bool = False,
         has_s3_endpoint: bool = False,
@@ -123,6 +138,7 @@ class SpotTrainingFleet(Construct):
         )
         instance = checked_instance(self, instance_type, efa=efa)
         check_image(self, instance, image_id)
+        check_training(self, instance, own_command=own_command, training_image=training_image)
         interfaces = node_interfaces(instance, efa=efa)
         refuse_public_addresses(
             self, interfaces=len(interfaces), vpc=vpc, subnet=subnet, associate_public_ip=associate_public_ip
@@ -144,9 +160,12 @@ class SpotTrainingFleet(Construct):
             data_bucket=data_bucket,
             checkpoint_bucket=checkpoint_bucket,
         )
+        if training_image is not None:
+            self.role.allow_image(training_image)
         self._variables = {
             **self._common_variables(data_bucket, checkpoint_bucket, lustre, lustre_mount_point),
             NodeVariable.EFA_DEVICES: str(instance.efa_interface_count if efa else 0),
+            **({NodeVariable.TRAINING: OWN_COMMAND} if own_command else {}),
         }
         template = partial(
             NodeLaunchTemplate,

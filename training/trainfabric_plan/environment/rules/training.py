@@ -89,7 +89,7 @@ def _image_and_code(given: Sections) -> Iterator[Broken]:
 
 
 def _trainium(given: Sections) -> Iterator[Broken]:
-    if not (given.training and given.instance and (given.instance.accelerator or "").startswith("Trainium")):
+    if not (given.training and given.instance and given.instance.maker == "aws"):
         return
     if given.training.recipe is not None:
         yield {
