@@ -98,9 +98,7 @@ def test_a_command_survives_a_spot_notice_and_loses_no_step(deployed: Deployed) 
     # when EC2 announces that it takes a node, and the job goes on to its end
     taken = deployed.workers()[-1]
     (folder / taken / SPOT_NOTICE).touch()
-    ended = deployed.wait_for(
-        "the end", lambda: (s := deployed.trainfabric("job", "status", "first"))["state"] == "done" and s
-    )
+    ended = deployed.wait_for("the end", deployed.ended)
     # then the nodes were those of a command
     assert units == {COMMAND_UNIT, CONTROLLER_UNIT, SYSTEMD_UNIT}
     assert all(not any("torch" in line for line in one["installed"]) for one in installed)
