@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from datetime import datetime
-from difflib import get_close_matches
 
 from trainfabric_cli.account.answers import Unknown
 from trainfabric_cli.account.market import LONGEST_BLOCK_H, Facts, Wanted
 from trainfabric_cli.account.region import RegionReader
 from trainfabric_cli.account.session import Account
-from trainfabric_plan.catalog import INSTANCE_TYPES
+from trainfabric_plan.catalog.instances import find_instance_type, nearest_instance_types
 from trainfabric_plan.errors import InvalidInput, Mistake, mistake
 
 _AT_ONCE = 16
@@ -56,8 +55,8 @@ def ask_regions(
 
 
 def _offered_nowhere(instance_type: str, regions: list[str]) -> InvalidInput:
-    near = get_close_matches(instance_type, INSTANCE_TYPES, 2)
-    if instance_type in INSTANCE_TYPES:
+    near = nearest_instance_types(instance_type)
+    if find_instance_type(instance_type):
         remedy = "leave out --regions to ask all regions of the account"
     else:
         remedy = f"did you mean {' or '.join(near)}?" if near else "trainfabric catalog lists types"

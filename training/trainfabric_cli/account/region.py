@@ -11,7 +11,7 @@ from trainfabric_cli.account.market import LARGEST_BLOCK, Block, Facts, SpotPric
 from trainfabric_cli.account.quotas import Quota, vcpu_quota
 from trainfabric_cli.account.session import Account
 from trainfabric_plan.capacity import CapacityKind
-from trainfabric_plan.catalog import INSTANCE_TYPES, on_demand_price
+from trainfabric_plan.catalog import find_instance_type, on_demand_price
 
 _HISTORY = timedelta(days=7)
 _PRICED_REGION = "us-east-1"
@@ -69,8 +69,9 @@ class RegionReader:
 
     def vcpus(self, instance_type: str) -> int | Unknown:
         """vCPUs of the type: from the catalog, or else from EC2."""
-        if instance_type in INSTANCE_TYPES:
-            return INSTANCE_TYPES[instance_type].vcpus
+        known = find_instance_type(instance_type)
+        if known is not None:
+            return known.vcpus
 
         def read() -> int:
             (found,) = self._ec2.describe_instance_types(InstanceTypes=[instance_type])["InstanceTypes"]
@@ -131,8 +132,8 @@ class RegionReader:
 
     def blocks(self, wanted: Wanted) -> tuple[Block, ...] | Unknown:
         """Capacity Blocks on offer for the fleet; a type that the catalog knows not to be sold so is not asked for."""
-        sold = INSTANCE_TYPES[wanted.instance_type].usage_classes if wanted.instance_type in INSTANCE_TYPES else None
-        if sold is not None and "capacity-block" not in sold:
+        known = find_instance_type(wanted.instance_type)
+        if known is not None and known.usage_classes is not None and "capacity-block" not in known.usage_classes:
             return ()
         if wanted.nodes > LARGEST_BLOCK:
             return Unknown(f"one block has at most {LARGEST_BLOCK} instances")
