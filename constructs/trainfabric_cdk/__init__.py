@@ -21,8 +21,12 @@ if TYPE_CHECKING:
     from trainfabric_cdk.placement import EfaClusterPlacementGroup as EfaClusterPlacementGroup
     from trainfabric_cdk.storage import CheckpointBucket as CheckpointBucket
     from trainfabric_cdk.storage import DataBucket as DataBucket
+    from trainfabric_cdk.storage import ExistingLustre as ExistingLustre
+    from trainfabric_cdk.storage import LustreLink as LustreLink
     from trainfabric_cdk.storage import LustreLinkedToS3 as LustreLinkedToS3
     from trainfabric_cdk.storage import LustreMount as LustreMount
+    from trainfabric_cdk.storage import LustreStorage as LustreStorage
+    from trainfabric_cdk.storage import TrainingKey as TrainingKey
 
 _ROOMS = {
     "Capacity": "capacity",
@@ -30,13 +34,17 @@ _ROOMS = {
     "DataBucket": "storage",
     "EfaClusterPlacementGroup": "placement",
     "EfaSecurityGroup": "network",
+    "ExistingLustre": "storage",
+    "LustreLink": "storage",
     "LustreLinkedToS3": "storage",
     "LustreMount": "storage",
+    "LustreStorage": "storage",
     "ParallelClusterStack": "cluster.parallelcluster",
     "PropertyError": "errors",
     "SpotTrainingFleet": "fleet",
     "TrainingAsset": "bundle",
     "TrainingDashboard": "observability",
+    "TrainingKey": "storage",
     "TrainingVpc": "network",
 }
 
@@ -46,13 +54,17 @@ __all__ = [
     "DataBucket",
     "EfaClusterPlacementGroup",
     "EfaSecurityGroup",
+    "ExistingLustre",
+    "LustreLink",
     "LustreLinkedToS3",
     "LustreMount",
+    "LustreStorage",
     "ParallelClusterStack",
     "PropertyError",
     "SpotTrainingFleet",
     "TrainingAsset",
     "TrainingDashboard",
+    "TrainingKey",
     "TrainingVpc",
 ]
 

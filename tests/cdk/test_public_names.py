@@ -14,13 +14,17 @@ NAMES = [
     "DataBucket",
     "EfaClusterPlacementGroup",
     "EfaSecurityGroup",
+    "ExistingLustre",
+    "LustreLink",
     "LustreLinkedToS3",
     "LustreMount",
+    "LustreStorage",
     "ParallelClusterStack",
     "PropertyError",
     "SpotTrainingFleet",
     "TrainingAsset",
     "TrainingDashboard",
+    "TrainingKey",
     "TrainingVpc",
 ]
 

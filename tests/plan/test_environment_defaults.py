@@ -6,6 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from trainfabric_plan.environment import validate_environment
+from trainfabric_plan.lustre import lustre_size
 
 
 def test_defaults_are_those_of_a_private_network_and_the_smallest_file_system(environment_data: Any) -> None:
@@ -13,8 +14,8 @@ def test_defaults_are_those_of_a_private_network_and_the_smallest_file_system(en
 
     assert environment.network.vpc_id is None
     assert not environment.network.assign_public_ips
-    assert environment.storage.lustre.capacity_gib == 1200
-    assert environment.storage.lustre.throughput_mbps_per_tib == 125
+    size = lustre_size(environment.storage.lustre.wish)
+    assert (size.deployment_type, size.capacity_gib, size.throughput_mbps_per_tib) == ("PERSISTENT_2", 1200, 125)
     assert environment.storage.retain
     assert environment.fleet.efa
     assert environment.fleet.workers == "spot"

@@ -22,8 +22,9 @@ from trainfabric_plan.errors import InvalidInput, Mistake
         pytest.param(
             {"storage.lustre.zzz": 1},
             "demo.yaml: storage.lustre.zzz must be a known key, got zzz; "
-            "the keys here are file_system_id, mount_name, deployment, capacity_gib, required_throughput_mbps, "
-            "throughput_mbps_per_tib, throughput_mbps, read_cache_gib, metadata_iops, efa, maintenance_window, links, "
+            "the keys here are file_system_id, mount_name, security_group_id, deployment, capacity_gib, "
+            "required_throughput_mbps, throughput_mbps_per_tib, throughput_mbps, read_cache_gib, metadata_iops, efa, "
+            "maintenance_window, links, "
             "compression, mount_point",
             id="unknown key that resembles none",
         ),

@@ -5,7 +5,9 @@ from __future__ import annotations
 from html import escape
 
 from trainfabric_plan.catalog import InterfaceType, efa_interfaces, instance_type
-from trainfabric_plan.environment import Environment
+from trainfabric_plan.environment import Environment, Lustre, Storage
+from trainfabric_plan.lustre import lustre_size
+from trainfabric_plan.lustre.facts import SCRATCH_MBPS_PER_TIB
 from trainfabric_plan.planning import AnyPlan, Plan
 
 WIDTH, HEIGHT = 1060, 560
@@ -86,17 +88,14 @@ def _spare_words(spares: int) -> str:
 
 def _storage(environment: Environment) -> list[str]:
     lustre = environment.storage.lustre
-    size = f"{lustre.capacity_gib:,} GiB, {lustre.throughput_mbps_per_tib} MB/s per TiB, {lustre.compression}"
     return [
         _box(248, 396, 496, 96, stroke=_INK, fill="#ffffff"),
         _text(264, 420, "FSx for Lustre", "b"),
-        _text(264, 441, f"PERSISTENT_2 SSD, {size}", "m"),
-        _text(264, 461, f"mounted at {lustre.mount_point}; imports and exports automatically", "s"),
-        _text(264, 479, "its security rules exist before it does; retained on destroy", "s"),
+        _text(264, 441, _file_system(lustre), "m"),
+        _text(264, 461, f"mounted at {lustre.mount_point}; {_linked(environment.storage)}", "s"),
+        _text(264, 479, _origin(lustre), "s"),
         _arrow(496, 396, 496, 348, both=True),
-        *_bucket(
-            812, 396, "data bucket", ("corpus as .bin and .idx", "linked to Lustre by a data", "repository association")
-        ),
+        *_bucket(812, 396, "data bucket", ("corpus as .bin and .idx", *_link_words(environment.storage))),
         *_bucket(
             812,
             168,
@@ -106,6 +105,28 @@ def _storage(environment: Environment) -> list[str]:
         _arrow(746, 444, 810, 444, both=True),
         _arrow(746, 224, 810, 224, both=True),
     ]
+
+
+def _file_system(lustre: Lustre) -> str:
+    if not lustre.is_made:
+        return f"{lustre.file_system_id}, which exists already"
+    size = lustre_size(lustre.wish)
+    if size.capacity_gib is None:
+        return f"{size.deployment_type}, {size.in_words}, {lustre.compression}"
+    tier = size.throughput_mbps_per_tib or SCRATCH_MBPS_PER_TIB
+    return f"{size.deployment_type} SSD, {size.capacity_gib:,} GiB, {tier} MB/s per TiB, {lustre.compression}"
+
+
+def _origin(lustre: Lustre) -> str:
+    return "its security rules exist before it does; retained on destroy" if lustre.is_made else "stays as it is"
+
+
+def _linked(storage: Storage) -> str:
+    return "imports and exports automatically" if storage.links else "linked to no bucket here"
+
+
+def _link_words(storage: Storage) -> tuple[str, ...]:
+    return ("linked to Lustre by a data", "repository association") if storage.links else ("not linked to Lustre",)
 
 
 def _bucket(x: float, y: float, name: str, lines: tuple[str, ...]) -> list[str]:

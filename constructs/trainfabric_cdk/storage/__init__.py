@@ -1,6 +1,21 @@
 """Buckets and the Lustre file system."""
 
 from trainfabric_cdk.storage.buckets import CheckpointBucket, DataBucket
-from trainfabric_cdk.storage.lustre import LustreLinkedToS3, LustreMount
+from trainfabric_cdk.storage.key import TrainingKey, grant_service_roles
+from trainfabric_cdk.storage.lustre import ExistingLustre, LustreLinkedToS3, LustreMount
+from trainfabric_cdk.storage.lustre_alarms import LustreAlarms
+from trainfabric_cdk.storage.lustre_links import LustreLink
+from trainfabric_cdk.storage.lustre_storage import LustreStorage
 
-__all__ = ["CheckpointBucket", "DataBucket", "LustreLinkedToS3", "LustreMount"]
+__all__ = [
+    "CheckpointBucket",
+    "DataBucket",
+    "ExistingLustre",
+    "LustreAlarms",
+    "LustreLink",
+    "LustreLinkedToS3",
+    "LustreMount",
+    "LustreStorage",
+    "TrainingKey",
+    "grant_service_roles",
+]

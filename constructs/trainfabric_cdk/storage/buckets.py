@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from aws_cdk import Duration, RemovalPolicy
+from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
@@ -18,12 +19,21 @@ class _TrainingBucket(s3.Bucket):
     """What both buckets have in common. Its contents are never deleted with the stack, whatever `retain` says."""
 
     def __init__(
-        self, scope: Construct, id: str, *, retain: bool, versioned: bool, lifecycle_rules: list[s3.LifecycleRule]
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        retain: bool,
+        versioned: bool,
+        lifecycle_rules: list[s3.LifecycleRule],
+        encryption_key: kms.IKey | None,
     ) -> None:
         super().__init__(
             scope,
             id,
-            encryption=s3.BucketEncryption.S3_MANAGED,
+            encryption=s3.BucketEncryption.KMS if encryption_key else s3.BucketEncryption.S3_MANAGED,
+            encryption_key=encryption_key,
+            bucket_key_enabled=True if encryption_key else None,
             enforce_ssl=True,
             minimum_tls_version=1.2,
             block_public_access=s3.BlockPublicAccess.BLOCK_ALL,
@@ -47,14 +57,17 @@ class DataBucket(_TrainingBucket):
         scope: Parent construct.
         id: Construct id.
         retain: Keep the bucket when the stack is destroyed. `False` deletes it only if it is empty.
+        encryption_key: KMS key of the bucket; S3's own if not given.
     """
 
-    def __init__(self, scope: Construct, id: str, *, retain: bool = True) -> None:
+    def __init__(
+        self, scope: Construct, id: str, *, retain: bool = True, encryption_key: kms.IKey | None = None
+    ) -> None:
         rules = [
             _abort_uploads(),
             s3.LifecycleRule(id="ExpireOldVersions", noncurrent_version_expiration=Duration.days(30)),
         ]
-        super().__init__(scope, id, retain=retain, versioned=True, lifecycle_rules=rules)
+        super().__init__(scope, id, retain=retain, versioned=True, lifecycle_rules=rules, encryption_key=encryption_key)
 
 
 class CheckpointBucket(_TrainingBucket):
@@ -67,10 +80,20 @@ class CheckpointBucket(_TrainingBucket):
         scope: Parent construct.
         id: Construct id.
         retain: Keep the bucket when the stack is destroyed. `False` deletes it only if it is empty.
+        encryption_key: KMS key of the bucket; S3's own if not given.
     """
 
-    def __init__(self, scope: Construct, id: str, *, retain: bool = True) -> None:
-        super().__init__(scope, id, retain=retain, versioned=False, lifecycle_rules=[_abort_uploads()])
+    def __init__(
+        self, scope: Construct, id: str, *, retain: bool = True, encryption_key: kms.IKey | None = None
+    ) -> None:
+        super().__init__(
+            scope,
+            id,
+            retain=retain,
+            versioned=False,
+            lifecycle_rules=[_abort_uploads()],
+            encryption_key=encryption_key,
+        )
 
 
 def _abort_uploads() -> s3.LifecycleRule:

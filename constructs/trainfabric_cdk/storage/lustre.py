@@ -1,26 +1,29 @@
-"""A Lustre file system that caches a bucket for the nodes."""
+"""A Lustre file system for the nodes: one that caches buckets, or one that exists."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, cast
 
-from aws_cdk import Annotations, CfnResource, RemovalPolicy, Tags
+from aws_cdk import Annotations, CfnResource, RemovalPolicy, Stack, Tags
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_fsx as fsx
+from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
+from aws_cdk import aws_sns as sns
 from constructs import Construct
 
-from trainfabric_cdk.errors import is_known, is_whole_number, refuse
-from trainfabric_cdk.storage.lustre_rules import lustre_security_rules
-from trainfabric_plan import contract
-from trainfabric_plan.catalog.lustre import lustre_mistakes
+from trainfabric_cdk.errors import is_known, refuse
+from trainfabric_cdk.storage.lustre_alarms import LustreAlarms
+from trainfabric_cdk.storage.lustre_links import DATA_LINK, LustreLink, links_mistakes, make_links
+from trainfabric_cdk.storage.lustre_rules import efa_security_rules, lustre_security_rules
+from trainfabric_cdk.storage.lustre_storage import LustreStorage, asked, judged, wish_mistakes
 from trainfabric_plan.errors import Mistake
+from trainfabric_plan.lustre import LustreSize, LustreWish, lustre_size
+from trainfabric_plan.lustre.facts import VERSION
 
-VERSION = "2.15"
-"""Lustre version of the file system; 2.15 is what current clients want (FSx user guide, 2026)."""
-
-_EVENTS = ["NEW", "CHANGED", "DELETED"]
+_Lustre = fsx.CfnFileSystem.LustreConfigurationProperty
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,8 +34,55 @@ class LustreMount:
     mount_name: str
 
 
+class ExistingLustre(Construct):
+    """A Lustre file system that exists: nothing of it is made or changed here.
+
+    Args:
+        scope: Parent construct.
+        id: Construct id.
+        file_system_id: FSx's id, `fs-…`.
+        mount_name: Its mount name (`aws fsx describe-file-systems` shows it).
+        security_group: Its group, which gets the rules that let the nodes in; its owner has opened it if not given.
+        client_security_group: Group of the nodes, which gets the other ends of these rules.
+        efa: Whether it is EFA-enabled, which needs all traffic between both groups.
+
+    Attributes:
+        file_system_id: As given.
+        mount: DNS name and mount name.
+
+    Raises:
+        PropertyError: If only one of the two groups is given.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        file_system_id: str,
+        mount_name: str,
+        security_group: ec2.ISecurityGroup | None = None,
+        client_security_group: ec2.ISecurityGroup | None = None,
+        efa: bool = False,
+    ) -> None:
+        super().__init__(scope, id)
+        if (security_group is None) != (client_security_group is None):
+            missing = "security_group" if security_group is None else "client_security_group"
+            rule = "given together with the other group: a rule has two ends"
+            refuse([Mistake(where=self.node.path, name=missing, rule=rule, got="nothing")])
+        if security_group and client_security_group:
+            rules = efa_security_rules if efa else lustre_security_rules
+            rules(self, security_group, client_security_group, among_servers=False)
+        self.file_system_id = file_system_id
+        stack = Stack.of(self)
+        dns_name = f"{file_system_id}.fsx.{stack.region}.{stack.url_suffix}"
+        self.mount = LustreMount(dns_name=dns_name, mount_name=mount_name)
+
+
 class LustreLinkedToS3(Construct):
-    """FSx for Lustre (PERSISTENT_2, SSD) whose directory `/data` is the prefix `data/` of a bucket, in both directions.
+    """FSx for Lustre whose directories are prefixes of buckets, in both directions.
+
+    If nothing else is said it is PERSISTENT_2 on SSD, and its directory `/data` is the prefix `data/` of the bucket.
 
     Its security rules exist before it does: FSx refuses to create a file system whose group does not yet let Lustre
     through (aws-parallelcluster issue 6181). They are kept as long as it is, with the security group: without them a
@@ -45,10 +95,17 @@ class LustreLinkedToS3(Construct):
         vpc: The network.
         subnet: The one subnet of nodes and file system: Lustre does not cross zones for free.
         client_security_group: Group of the nodes; gets the rules for Lustre, too.
-        bucket: The bucket that is cached, in the same region.
-        capacity_gib: 1200, or a multiple of 2400.
-        throughput_mbps_per_tib: 125, 250, 500 or 1000.
+        bucket: The bucket that is cached, in the same region. Not needed if every link names its own, nor for
+            `LustreStorage.intelligent_tiering`, which FSx links to none.
+        storage: A `LustreStorage`; PERSISTENT_2 if not given.
+        capacity_gib: Of PERSISTENT_2 without `storage`: 1200 (if not given), or a multiple of 2400.
+        throughput_mbps_per_tib: Of the same: 125 (if not given), 250, 500 or 1000.
         compression: `lz4` or `none`.
+        links: 1 to 8 `LustreLink`; `/data` to `data/` of the bucket if not given.
+        encryption_key: KMS key of the file system; FSx's own if not given. Not for SCRATCH_2.
+        maintenance_window: `d:HH:MM`, weekly, UTC; FSx chooses if not given.
+        alarms: Alarms of free space and of exports that lag behind.
+        alarm_topic: Where they are told.
         retain: Keep the file system when the stack is destroyed.
         delete_contents: The second key: only with `retain=False` and this does the stack delete the file system,
             because FSx deletes the data with it.
@@ -57,9 +114,11 @@ class LustreLinkedToS3(Construct):
         file_system_id: FSx's id.
         mount: DNS name and mount name.
         security_group: Group of the file system.
+        size: What FSx makes, and why of this size. Values that are tokens have stand-ins here.
+        alarms: The alarms, or `None`.
 
     Raises:
-        PropertyError: With every size that FSx refuses.
+        PropertyError: With everything that FSx would refuse.
     """
 
     def __init__(
@@ -70,68 +129,76 @@ class LustreLinkedToS3(Construct):
         vpc: ec2.IVpc,
         subnet: ec2.ISubnet,
         client_security_group: ec2.ISecurityGroup,
-        bucket: s3.IBucket,
-        capacity_gib: int = 1200,
-        throughput_mbps_per_tib: int = 125,
+        bucket: s3.IBucket | None = None,
+        storage: LustreStorage | None = None,
+        capacity_gib: int | None = None,
+        throughput_mbps_per_tib: int | None = None,
         compression: Literal["lz4", "none"] = "lz4",
+        links: Sequence[LustreLink] | None = None,
+        encryption_key: kms.IKey | None = None,
+        maintenance_window: str | None = None,
+        alarms: bool = True,
+        alarm_topic: sns.ITopic | None = None,
         retain: bool = True,
         delete_contents: bool = False,
     ) -> None:
         super().__init__(scope, id)
-        refuse(self._mistakes(capacity_gib, throughput_mbps_per_tib, compression))
+        wish = asked(
+            storage,
+            capacity_gib=capacity_gib,
+            throughput_mbps_per_tib=throughput_mbps_per_tib,
+            compression=compression,
+            maintenance_window=maintenance_window,
+        )
+        links = _default_links(wish) if links is None else tuple(links)
+        refuse(
+            [
+                *_flat_sizes(self, storage, capacity_gib, throughput_mbps_per_tib),
+                *wish_mistakes(self, wish),
+                *_link_mistakes(self, wish, links, bucket),
+                *_key_mistakes(self, wish, encryption_key),
+            ]
+        )
+        self.size = lustre_size(judged(wish))
         self.security_group = ec2.SecurityGroup(
             self, "SecurityGroup", vpc=vpc, description="File servers of Lustre", allow_all_outbound=False
         )
-        self._file_system = fsx.CfnFileSystem(
+        self._file_system = self._make(wish, subnet, encryption_key)
+        Tags.of(self._file_system).add("Name", self.node.path)
+        rules_of = efa_security_rules if wish.efa else lustre_security_rules
+        rules = rules_of(self, self.security_group, client_security_group)
+        self._file_system.node.add_dependency(*rules)
+        self.file_system_id = self._file_system.ref
+        made = make_links(self, self.file_system_id, links, bucket)
+        group = cast(CfnResource, self.security_group.node.default_child)
+        self._keep_unless_both_keys(retain, delete_contents, group, *rules, self._file_system, *made)
+        self.mount = LustreMount(
+            dns_name=self._file_system.attr_dns_name, mount_name=self._file_system.attr_lustre_mount_name
+        )
+        self.alarms = self._alarms(wish, links, alarm_topic) if alarms else None
+
+    def _make(self, wish: LustreWish, subnet: ec2.ISubnet, key: kms.IKey | None) -> fsx.CfnFileSystem:
+        return fsx.CfnFileSystem(
             self,
             "FileSystem",
             file_system_type="LUSTRE",
             file_system_type_version=VERSION,
-            storage_type="SSD",
-            storage_capacity=capacity_gib,
+            storage_type=self.size.storage_type,
+            storage_capacity=_token_or(wish.capacity_gib, self.size.capacity_gib),
             subnet_ids=[subnet.subnet_id],
             security_group_ids=[self.security_group.security_group_id],
-            lustre_configuration=fsx.CfnFileSystem.LustreConfigurationProperty(
-                deployment_type="PERSISTENT_2",
-                per_unit_storage_throughput=throughput_mbps_per_tib,
-                data_compression_type=compression.upper(),
-            ),
-        )
-        Tags.of(self._file_system).add("Name", self.node.path)
-        rules = lustre_security_rules(self, self.security_group, client_security_group)
-        self._file_system.node.add_dependency(*rules)
-        group = cast(CfnResource, self.security_group.node.default_child)
-        self._keep_unless_both_keys(retain, delete_contents, group, *rules, self._file_system, self._link(bucket))
-        self.file_system_id = self._file_system.ref
-        self.mount = LustreMount(
-            dns_name=self._file_system.attr_dns_name, mount_name=self._file_system.attr_lustre_mount_name
+            kms_key_id=key.key_arn if key else None,
+            lustre_configuration=_configuration(wish, self.size),
         )
 
-    def _mistakes(self, capacity_gib: int, throughput_mbps_per_tib: int, compression: str) -> list[Mistake]:
-        where = self.node.path
-        mistakes = []
-        sizes = {"capacity_gib": capacity_gib, "throughput_mbps_per_tib": throughput_mbps_per_tib}
-        wrong = {name: size for name, size in sizes.items() if is_known(size) and not is_whole_number(size)}
-        for name, size in wrong.items():
-            mistakes.append(Mistake(where=where, name=name, rule="a whole number", got=repr(size)))
-        if not wrong and is_known(capacity_gib, throughput_mbps_per_tib):
-            mistakes += lustre_mistakes(where, capacity_gib, throughput_mbps_per_tib)
-        if is_known(compression) and compression not in ("lz4", "none"):
-            mistakes.append(Mistake(where=where, name="compression", rule="lz4 or none", got=compression))
-        return mistakes
-
-    def _link(self, bucket: s3.IBucket) -> fsx.CfnDataRepositoryAssociation:
-        return fsx.CfnDataRepositoryAssociation(
+    def _alarms(self, wish: LustreWish, links: Sequence[LustreLink], topic: sns.ITopic | None) -> LustreAlarms:
+        return LustreAlarms(
             self,
-            "Data",
-            file_system_id=self._file_system.ref,
-            file_system_path=f"/{contract.DATA_PREFIX.rstrip('/')}",
-            data_repository_path=bucket.s3_url_for_object(contract.DATA_PREFIX),
-            batch_import_meta_data_on_create=True,
-            s3=fsx.CfnDataRepositoryAssociation.S3Property(
-                auto_import_policy=fsx.CfnDataRepositoryAssociation.AutoImportPolicyProperty(events=_EVENTS),
-                auto_export_policy=fsx.CfnDataRepositoryAssociation.AutoExportPolicyProperty(events=_EVENTS),
-            ),
+            "Alarms",
+            file_system_id=self.file_system_id,
+            capacity_gib=_token_or(wish.capacity_gib, self.size.capacity_gib),
+            exports=any(link.exports for link in links),
+            topic=topic,
         )
 
     def _keep_unless_both_keys(self, retain: bool, delete_contents: bool, *resources: CfnResource) -> None:
@@ -143,3 +210,77 @@ class LustreLinkedToS3(Construct):
                 "trainfabric:fileSystemKept",
                 "retain is off, but FSx deletes a file system with its data: it stays until delete_contents is on, too",
             )
+
+
+def _default_links(wish: LustreWish) -> tuple[LustreLink, ...]:
+    return () if wish.deployment == "intelligent_tiering" else (DATA_LINK,)
+
+
+def _configuration(wish: LustreWish, size: LustreSize) -> fsx.CfnFileSystem.LustreConfigurationProperty:
+    metadata = _token_or(wish.metadata_iops, size.metadata_iops)
+    return _Lustre(
+        deployment_type=size.deployment_type,
+        per_unit_storage_throughput=_token_or(wish.throughput_mbps_per_tib, size.throughput_mbps_per_tib),
+        throughput_capacity=_token_or(wish.throughput_mbps, size.throughput_capacity_mbps),
+        data_read_cache_configuration=_read_cache(wish, size),
+        metadata_configuration=_metadata(metadata) if size.metadata_configured or metadata is not None else None,
+        efa_enabled=True if size.efa else None,
+        data_compression_type=wish.compression.upper() if is_known(wish.compression) else wish.compression,
+        weekly_maintenance_start_time=wish.maintenance_window,
+    )
+
+
+def _metadata(iops: int | None) -> fsx.CfnFileSystem.MetadataConfigurationProperty:
+    mode = "AUTOMATIC" if iops is None else "USER_PROVISIONED"
+    return fsx.CfnFileSystem.MetadataConfigurationProperty(mode=mode, iops=iops)
+
+
+def _read_cache(wish: LustreWish, size: LustreSize) -> fsx.CfnFileSystem.DataReadCacheConfigurationProperty | None:
+    if size.storage_type != "INTELLIGENT_TIERING":
+        return None
+    cache = _token_or(wish.read_cache_gib, size.read_cache_gib)
+    mode = "PROPORTIONAL_TO_THROUGHPUT_CAPACITY" if cache is None else "USER_PROVISIONED"
+    return fsx.CfnFileSystem.DataReadCacheConfigurationProperty(sizing_mode=mode, size_gib=cache)
+
+
+def _token_or(given: int | None, worked_out: int | None) -> int | None:
+    """A value that is settled at deploy time as it is; else what follows from the wish."""
+    return given if given is not None and not is_known(given) else worked_out
+
+
+def _flat_sizes(
+    scope: Construct, storage: LustreStorage | None, capacity_gib: int | None, throughput_mbps_per_tib: int | None
+) -> list[Mistake]:
+    flat = {"capacity_gib": capacity_gib, "throughput_mbps_per_tib": throughput_mbps_per_tib}
+    if storage is None:
+        return []
+    rule, remedy = "left out when storage is given", "give it to the LustreStorage"
+    return [
+        Mistake(where=scope.node.path, name=name, rule=rule, got=str(value), remedy=remedy)
+        for name, value in flat.items()
+        if value is not None
+    ]
+
+
+def _link_mistakes(
+    scope: Construct, wish: LustreWish, links: Sequence[LustreLink], bucket: s3.IBucket | None
+) -> list[Mistake]:
+    if wish.deployment != "intelligent_tiering":
+        none = Mistake(
+            where=scope.node.path, name="links", rule="at least one, or left out for the default", got="none"
+        )
+        return links_mistakes(scope, links, bucket) if links else [none]
+    rule = "left out with intelligent_tiering, which FSx links to no bucket"
+    given = {"bucket": bucket, "links": links or None}
+    return [
+        Mistake(where=scope.node.path, name=name, rule=rule, remedy="use LustreStorage.persistent_2()")
+        for name, value in given.items()
+        if value is not None
+    ]
+
+
+def _key_mistakes(scope: Construct, wish: LustreWish, key: kms.IKey | None) -> list[Mistake]:
+    if key is None or wish.deployment != "scratch_2":
+        return []
+    rule = "left out with scratch_2, which FSx encrypts with a key of its own"
+    return [Mistake(where=scope.node.path, name="encryption_key", rule=rule, remedy="use LustreStorage.persistent_2()")]

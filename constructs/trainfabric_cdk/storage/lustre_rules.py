@@ -10,22 +10,40 @@ PORTS = ((988, 988), (1018, 1023))
 """TCP ports of Lustre: 988, and 1018-1023 for file servers that connect back (FSx user guide, limit-access)."""
 
 
+_ALL = "-1"
+_Way = tuple[str, ec2.ISecurityGroup, ec2.ISecurityGroup]
+
+
 def lustre_security_rules(
-    scope: Construct, servers: ec2.ISecurityGroup, clients: ec2.ISecurityGroup
+    scope: Construct, servers: ec2.ISecurityGroup, clients: ec2.ISecurityGroup, *, among_servers: bool = True
 ) -> list[CfnResource]:
-    """Lustre in both directions between file servers and clients and among the file servers.
+    """Lustre in both directions between file servers and clients and, if asked, among the file servers.
 
     They are L1 rules made in `scope`, whichever stack the groups are of, so that the file system can wait for them.
     """
     rules: list[CfnResource] = []
     for first, last in PORTS:
-        for name, source, destination in (
-            ("ClientsToServers", clients, servers),
-            ("ServersToClients", servers, clients),
-            ("AmongServers", servers, servers),
-        ):
+        for name, source, destination in _ways(servers, clients, among_servers):
             rules += _both_ends(scope, f"{name}{first}", source, destination, first, last)
     return rules
+
+
+def efa_security_rules(
+    scope: Construct, servers: ec2.ISecurityGroup, clients: ec2.ISecurityGroup, *, among_servers: bool = True
+) -> list[CfnResource]:
+    """All traffic on the same ways: EFA is not IP, and FSx creates no EFA-enabled file system without it.
+
+    Source: FSx for Lustre user guide, limit-access-security-groups, "EFA-enabled security groups", read 2026-11.
+    """
+    rules: list[CfnResource] = []
+    for name, source, destination in _ways(servers, clients, among_servers):
+        rules += _both_ends(scope, f"{name}All", source, destination)
+    return rules
+
+
+def _ways(servers: ec2.ISecurityGroup, clients: ec2.ISecurityGroup, among_servers: bool) -> list[_Way]:
+    ways: list[_Way] = [("ClientsToServers", clients, servers), ("ServersToClients", servers, clients)]
+    return [*ways, ("AmongServers", servers, servers)] if among_servers else ways
 
 
 def _both_ends(
@@ -33,15 +51,15 @@ def _both_ends(
     name: str,
     source: ec2.ISecurityGroup,
     destination: ec2.ISecurityGroup,
-    first: int,
-    last: int,
+    first: int | None = None,
+    last: int | None = None,
 ) -> tuple[CfnResource, CfnResource]:
     egress = ec2.CfnSecurityGroupEgress(
         scope,
         f"{name}Egress",
         group_id=source.security_group_id,
         destination_security_group_id=destination.security_group_id,
-        ip_protocol="tcp",
+        ip_protocol=_ALL if first is None else "tcp",
         from_port=first,
         to_port=last,
         description="Lustre",
@@ -51,7 +69,7 @@ def _both_ends(
         f"{name}Ingress",
         group_id=destination.security_group_id,
         source_security_group_id=source.security_group_id,
-        ip_protocol="tcp",
+        ip_protocol=_ALL if first is None else "tcp",
         from_port=first,
         to_port=last,
         description="Lustre",

@@ -11,7 +11,7 @@ from moto.fsx.models import fsx_backends
 from moto.s3.models import s3_backends
 
 from sandbox.aws.models.base import Kind, Resource, existing, random_hex, refuse
-from trainfabric_plan.catalog.lustre import lustre_mistakes
+from trainfabric_plan.lustre import Deployment, LustreWish, lustre_mistakes
 
 
 class FileSystem(Resource):
@@ -83,17 +83,51 @@ class FileSystem(Resource):
 
 
 def _size_problems(properties: dict[str, Any]) -> Iterator[str]:
-    lustre = properties.get("LustreConfiguration", {})
-    if lustre.get("DeploymentType") != "PERSISTENT_2" or properties.get("StorageType", "SSD") != "SSD":
+    deployment = _deployment(properties)
+    if deployment is None:
         return
-    capacity, throughput = properties.get("StorageCapacity", 0), lustre.get("PerUnitStorageThroughput", 0)
-    for broken in lustre_mistakes("FSx for Lustre", capacity, throughput):
-        yield f"property {_SIZES[broken.name]} must be {broken.rule}, got {broken.got}; {broken.remedy}"
+    for broken in lustre_mistakes("FSx for Lustre", _wish(properties, deployment)):
+        remedy = f"; {broken.remedy}" if broken.remedy else ""
+        yield f"property {_NAMES.get(broken.name, broken.name)} must be {broken.rule}, got {broken.got}{remedy}"
+    if deployment == "persistent_2" and "PerUnitStorageThroughput" not in properties.get("LustreConfiguration", {}):
+        yield "property LustreConfiguration.PerUnitStorageThroughput must be given with PERSISTENT_2, got nothing"
 
 
-_SIZES = {
+def _deployment(properties: dict[str, Any]) -> Deployment | None:
+    """The kind of file system that this is; `None` for those that trainfabric knows no rules of."""
+    kind = properties.get("LustreConfiguration", {}).get("DeploymentType")
+    return _DEPLOYMENTS.get((kind, properties.get("StorageType", "SSD")))
+
+
+def _wish(properties: dict[str, Any], deployment: Deployment) -> LustreWish:
+    lustre = properties.get("LustreConfiguration", {})
+    return LustreWish(
+        deployment=deployment,
+        capacity_gib=properties.get("StorageCapacity"),
+        throughput_mbps_per_tib=lustre.get("PerUnitStorageThroughput"),
+        throughput_mbps=lustre.get("ThroughputCapacity"),
+        read_cache_gib=lustre.get("DataReadCacheConfiguration", {}).get("SizeGiB"),
+        metadata_iops=lustre.get("MetadataConfiguration", {}).get("Iops"),
+        efa=lustre.get("EfaEnabled", False),
+        maintenance_window=lustre.get("WeeklyMaintenanceStartTime"),
+        compression=lustre.get("DataCompressionType", "NONE").lower(),
+    )
+
+
+_DEPLOYMENTS: dict[tuple[str | None, str], Deployment] = {
+    ("PERSISTENT_2", "SSD"): "persistent_2",
+    ("PERSISTENT_2", "INTELLIGENT_TIERING"): "intelligent_tiering",
+    ("SCRATCH_2", "SSD"): "scratch_2",
+}
+_NAMES = {
     "capacity_gib": "StorageCapacity",
     "throughput_mbps_per_tib": "LustreConfiguration.PerUnitStorageThroughput",
+    "throughput_mbps": "LustreConfiguration.ThroughputCapacity",
+    "read_cache_gib": "LustreConfiguration.DataReadCacheConfiguration.SizeGiB",
+    "metadata_iops": "LustreConfiguration.MetadataConfiguration.Iops",
+    "efa": "LustreConfiguration.EfaEnabled",
+    "maintenance_window": "LustreConfiguration.WeeklyMaintenanceStartTime",
+    "compression": "LustreConfiguration.DataCompressionType",
 }
 
 

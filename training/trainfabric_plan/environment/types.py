@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints
 
+from trainfabric_plan.contract import DATA_PREFIX
 from trainfabric_plan.environment.bucket_names import checked_bucket_name
 from trainfabric_plan.layout import Layout
+from trainfabric_plan.lustre.facts import MAINTENANCE_PATTERN, MOST_LINKS, Deployment
+from trainfabric_plan.lustre.wish import LustreWish
 from trainfabric_plan.model import Strict
 from trainfabric_plan.mount_points import MOUNT_POINT_PATTERN
 from trainfabric_plan.policy import FaultTolerance
@@ -87,33 +91,45 @@ class Lustre(Strict):
     """An existing file system in the subnet's zone; needs mount_name, and excludes every size below."""
     mount_name: Annotated[str, StringConstraints(pattern=r"^[a-z0-9]{8}$")] | None = None
     """Mount name of the existing file system (aws fsx describe-file-systems shows it)."""
-    deployment: Literal["persistent_2", "intelligent_tiering", "scratch_2"] = "persistent_2"
-    """PERSISTENT_2 on SSD; PERSISTENT_2 that tiers to object storage and grows by itself; SCRATCH_2, which is not
-    replicated and loses files when a file server fails."""
-    capacity_gib: int = 1200
-    """1200, or a multiple of 2400; more with efa. Not for intelligent_tiering. 1200 if neither it nor
+    security_group_id: Annotated[str, StringConstraints(pattern=r"^sg-[0-9a-f]{8,17}$")] | None = None
+    """Security group of the existing file system: gets the rules that let the nodes in. Yours to open if not given."""
+    deployment: Deployment = "persistent_2"
+    """PERSISTENT_2 on SSD; PERSISTENT_2 that tiers to object storage and grows by itself, which FSx links to no bucket;
+    SCRATCH_2, which is not replicated and loses files when a file server fails."""
+    capacity_gib: int | None = None
+    """1200, or a multiple of 2400; more with efa. Not for intelligent_tiering. The smallest there is if neither it nor
     required_throughput_mbps is given."""
     required_throughput_mbps: Annotated[int, Field(ge=1)] | None = None
     """What the nodes read together, in MB/s, instead of capacity_gib: the smallest size that gives it is chosen."""
-    throughput_mbps_per_tib: int = 125
-    """125 (the default), 250, 500 or 1000 MB/s per TiB. Only for persistent_2."""
+    throughput_mbps_per_tib: int | None = None
+    """125 (if not given), 250, 500 or 1000 MB/s per TiB. Only for persistent_2."""
     throughput_mbps: int | None = None
     """1000, 2000 or a multiple of 4000 MB/s. Only for intelligent_tiering, which needs it."""
     read_cache_gib: int | None = None
     """SSD read cache of intelligent_tiering; in proportion to its throughput if not given."""
     metadata_iops: int | None = None
     """Metadata operations per second: 1500, 3000, 6000, or a multiple of 12000 up to 192000; with the storage if not
-    given. intelligent_tiering needs 6000 or 12000."""
+    given. At least 6000 for intelligent_tiering, which gets that if not given. None for scratch_2."""
     efa: bool = False
     """Lustre over EFA, with GPUDirect Storage; only when created, and in larger steps of capacity."""
-    maintenance_window: Annotated[str, StringConstraints(pattern=r"^[1-7]:([01]\d|2[0-3]):[0-5]\d$")] | None = None
+    maintenance_window: Annotated[str, StringConstraints(pattern=MAINTENANCE_PATTERN)] | None = None
     """When FSx may restart file servers, weekly, UTC: day (1 is Monday), hour and minute, such as 7:03:00."""
-    links: Annotated[list[LustreLink], Field(min_length=1, max_length=8)] | None = None
+    links: Annotated[list[LustreLink], Field(min_length=1, max_length=MOST_LINKS)] | None = None
     """Directories that are prefixes of buckets; /data as data/ of the data bucket if not given."""
     compression: Literal["lz4", "none"] = "lz4"
     """Compression of the data on disk."""
     mount_point: Annotated[str, StringConstraints(pattern=MOUNT_POINT_PATTERN)] = "/fsx"
     """Where the nodes mount it: no directory of the system."""
+
+    @property
+    def wish(self) -> LustreWish:
+        """What is asked of a file system that is made here."""
+        return LustreWish(**{field.name: getattr(self, field.name) for field in fields(LustreWish)})
+
+    @property
+    def is_made(self) -> bool:
+        """Whether the file system is made here; `False` for one that exists."""
+        return self.file_system_id is None and self.mount_name is None
 
 
 class Storage(Strict):
@@ -133,6 +149,13 @@ class Storage(Strict):
     retain: bool = True
     """Keep buckets and file system when the environment is destroyed. `false` deletes empty buckets; a file system goes
     with its data, so it needs the context `trainfabric:deleteContents` with the environment's name as well."""
+
+    @property
+    def links(self) -> list[LustreLink]:
+        """The links of a file system that is made here: those given, or the data bucket's; none where FSx has none."""
+        if not self.lustre.is_made or self.lustre.deployment == "intelligent_tiering":
+            return []
+        return self.lustre.links or [LustreLink(path=f"/{DATA_PREFIX.rstrip('/')}", prefix=DATA_PREFIX)]
 
 
 class Fleet(Strict):

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from trainfabric_plan.catalog import fsx_lustre_price, nat_gateway_price, on_demand_price, spot_saving
+from trainfabric_plan.catalog import nat_gateway_price, on_demand_price, spot_saving
 from trainfabric_plan.catalog.prices import HOURS_PER_MONTH, interface_endpoint_price
 from trainfabric_plan.environment.types import Environment
+from trainfabric_plan.lustre import lustre_size
 from trainfabric_plan.node_calls import endpoint_calls
+from trainfabric_plan.planning.storage_prices import lustre_price
 
 PRICED_REGION = "us-east-1"
 """Region of the list prices; other regions may charge more or less."""
@@ -55,7 +57,9 @@ def cost_per_hour(environment: Environment) -> CostPerHour:
 
     Spares count as nodes. `NOT_INCLUDED` names what is left out.
     """
-    items = [*_nodes(environment), _lustre(environment)]
+    items = [*_nodes(environment)]
+    if environment.storage.lustre.is_made:
+        items.append(_lustre(environment))
     if environment.network.vpc_id is None:
         items.append(_way_out(environment))
     return CostPerHour(items=tuple(items))
@@ -107,12 +111,11 @@ def _spot(instance_type: str, count: int, region: str, spares: int) -> CostItem:
 
 
 def _lustre(environment: Environment) -> CostItem:
-    lustre = environment.storage.lustre
-    price = fsx_lustre_price(lustre.throughput_mbps_per_tib)
-    item = f"FSx for Lustre {lustre.capacity_gib} GiB at {lustre.throughput_mbps_per_tib} MB/s per TiB"
-    if price is None:
+    size = lustre_size(environment.storage.lustre.wish)
+    item, price = f"FSx for Lustre {size.in_words}", lustre_price(size)
+    if price is None or size.capacity_gib is None:
         return CostItem(item=item, usd_per_hour=None, basis="no confirmed price in the catalog")
-    hourly = round(lustre.capacity_gib * price.value / HOURS_PER_MONTH, 4)
+    hourly = round(size.capacity_gib * price.value / HOURS_PER_MONTH, 4)
     return CostItem(
         item=item, usd_per_hour=hourly, basis=f"{price.source}, {price.date}{_elsewhere(environment.region)}"
     )
