@@ -28,6 +28,15 @@ VARIANTS: dict[str, dict[str, Any]] = {
         "network": {**EXISTING_NETWORK, "route_table_id": "rtb-0123456789abcdef0"}
     },
     "existing buckets": {"storage": {"data_bucket": {"name": "our-data"}, "checkpoint_bucket": {"name": "our-saves"}}},
+    "no way out": {
+        "network": {"egress": "endpoints"},
+        "fleet": {
+            "instance_type": "p5.48xlarge",
+            "nodes": 4,
+            "prepared_image": True,
+            "ami_id": "ami-0123456789abcdef0",
+        },
+    },
     "on demand": {"fleet": {"instance_type": "p5.48xlarge", "nodes": 4, "workers": "on_demand"}},
     "without EFA": {"fleet": {"instance_type": "p5.48xlarge", "nodes": 4, "efa": False}},
 }

@@ -6,6 +6,7 @@ for every environment file and for variants of them.
 
 from __future__ import annotations
 
+from trainfabric_plan.capacity import CAPACITY_RULES, CapacityKind, PlacementRule
 from trainfabric_plan.environment import Environment
 
 _SECURITY_GROUPS = {"AWS::EC2::SecurityGroup", "AWS::EC2::SecurityGroupEgress", "AWS::EC2::SecurityGroupIngress"}
@@ -94,4 +95,6 @@ def _storage(environment: Environment) -> set[str]:
 def _nodes(environment: Environment) -> set[str]:
     if environment.orchestrator == "parallelcluster":
         return {"AWS::CloudFormation::Stack", "Custom::PclusterCluster"}
-    return _FLEET | ({"AWS::EC2::PlacementGroup"} if environment.fleet.efa else set())
+    placement = CAPACITY_RULES[CapacityKind(environment.fleet.workers)].placement
+    own_group = environment.fleet.efa and placement is PlacementRule.CLUSTER
+    return _FLEET | ({"AWS::EC2::PlacementGroup"} if own_group else set())
