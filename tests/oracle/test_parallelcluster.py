@@ -64,7 +64,9 @@ def our_row(description: dict[str, Any]) -> InstanceType:
 
 def description_of(row: InstanceType) -> dict[str, Any]:
     """A description as EC2 would give it, made from our row."""
-    cards = [{"NetworkCardIndex": i, "MaximumNetworkInterfaces": card.interfaces} for i, card in enumerate(row.known_cards)]
+    cards = [
+        {"NetworkCardIndex": i, "MaximumNetworkInterfaces": card.interfaces} for i, card in enumerate(row.known_cards)
+    ]
     efa = {"MaximumEfaInterfaces": row.efa_interface_count}
     return {"InstanceType": row.name, "NetworkInfo": {"NetworkCards": cards, "EfaSupported": True, "EfaInfo": efa}}
 
