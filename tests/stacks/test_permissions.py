@@ -17,8 +17,10 @@ from trainfabric_stacks.app import FEATURE_FLAGS
 
 ENVIRONMENTS = sorted((Path(__file__).parents[2] / "environments").glob("*.yaml"))
 
-SOON = {"AWS::CloudWatch::Alarm", "AWS::SQS::Queue", "AWS::SQS::QueuePolicy"}
+SOON = {"AWS::SQS::Queue", "AWS::SQS::QueuePolicy"}
 """Types whose constructs are being built."""
+
+KEY = "arn:aws:kms:us-east-1:123456789012:key/0f8e7d6c-0000-4000-8000-000000000000"
 
 EXISTING_NETWORK = {"vpc_id": "vpc-0123456789abcdef0", "subnet_id": "subnet-0123456789abcdef0"}
 
@@ -37,6 +39,11 @@ VARIANTS: dict[str, dict[str, Any]] = {
             "ami_id": "ami-0123456789abcdef0",
         },
     },
+    "a customer key, nothing retained": {"storage": {"kms_key_arn": KEY, "retain": False}},
+    "an existing file system": {
+        "storage": {"lustre": {"file_system_id": "fs-0123456789abcdef0", "mount_name": "abcdefgh"}}
+    },
+    "a file system that tiers": {"storage": {"lustre": {"deployment": "intelligent_tiering", "throughput_mbps": 4000}}},
     "on demand": {"fleet": {"instance_type": "p5.48xlarge", "nodes": 4, "workers": "on_demand"}},
     "without EFA": {"fleet": {"instance_type": "p5.48xlarge", "nodes": 4, "efa": False}},
 }

@@ -81,12 +81,16 @@ def _network(environment: Environment) -> set[str]:
     return _SECURITY_GROUPS | ({"AWS::EC2::VPCEndpoint"} if network.route_table_id else set())
 
 
+_TIERS = "intelligent_tiering"
+"""A file system that grows by itself, so that no alarm tells of its free space."""
+
+
 def _storage(environment: Environment) -> set[str]:
     storage = environment.storage
     types = set(_SHARED_HOMES.get(storage.shared_home or "", set()))
-    if storage.lustre.file_system_id is None:
-        types |= {"AWS::CloudWatch::Alarm", "AWS::FSx::FileSystem"}
-        types |= set() if storage.lustre.links == [] else {"AWS::FSx::DataRepositoryAssociation"}
+    if storage.lustre.is_made:
+        types |= {"AWS::FSx::FileSystem"} | ({"AWS::FSx::DataRepositoryAssociation"} if storage.links else set())
+        types |= {"AWS::CloudWatch::Alarm"} if storage.links or storage.lustre.deployment != _TIERS else set()
     if storage.data_bucket is None or storage.checkpoint_bucket is None:
         types |= {"AWS::S3::Bucket", "AWS::S3::BucketPolicy"}
     return types
