@@ -11,6 +11,7 @@ import pytest
 
 from trainfabric_plan.environment.reference import reference_text
 from trainfabric_plan.environment.schema import schema_text
+from trainfabric_plan.lint import reference as lint_reference
 
 ROOT = Path(__file__).parents[2]
 
@@ -21,6 +22,10 @@ def test_the_committed_schema_is_the_generated_one() -> None:
 
 def test_the_committed_reference_is_the_generated_one() -> None:
     assert (ROOT / "docs" / "environment-file.md").read_text(encoding="utf-8") == reference_text()
+
+
+def test_the_committed_page_about_the_lint_rules_is_the_generated_one() -> None:
+    assert (ROOT / "docs" / "lint-rules.md").read_text(encoding="utf-8") == lint_reference.reference_text()
 
 
 @pytest.mark.parametrize("environment", sorted((ROOT / "environments").glob("*.yaml")), ids=lambda path: path.name)
@@ -49,6 +54,7 @@ def test_the_reference_has_the_default_and_the_meaning_of_a_key() -> None:
     [
         ("trainfabric_plan.environment.schema", schema_text()),
         ("trainfabric_plan.environment.reference", reference_text()),
+        ("trainfabric_plan.lint.reference", lint_reference.reference_text()),
     ],
 )
 def test_the_generators_write_the_file_they_are_given(

@@ -40,6 +40,10 @@ def public(module: ModuleType) -> set[str]:
             "EXIT_USER_ERROR InvalidInput Mistake NotFound Refused TrainfabricError Unreachable mistake",
         ),
         ("layout", "Layout LayoutProblem accumulation layout_problems"),
+        (
+            "lint",
+            "Assembly Finding RULES Rule SUBJECTS Severity Template chosen_rules lint read_cloud_assembly",
+        ),
         ("model", "Strict"),
         ("policy", "FaultTolerance"),
         (

@@ -1,0 +1,189 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+BAD = """\
+Resources:
+  Nodes:
+    Type: AWS::EC2::LaunchTemplate
+    Properties:
+      LaunchTemplateData:
+        InstanceType: !Ref Type
+        MetadataOptions: {HttpTokens: required}
+        NetworkInterfaces:
+          - {DeviceIndex: 0, InterfaceType: efa, AssociatePublicIpAddress: true}
+          - {DeviceIndex: 1, InterfaceType: interface}
+"""
+WARNED = """\
+Resources:
+  Nodes:
+    Type: AWS::EC2::LaunchTemplate
+    Properties:
+      LaunchTemplateData: {ImageId: ami-0123456789abcdef0}
+"""
+GOOD = WARNED.replace("{ImageId", "{MetadataOptions: {HttpTokens: required}, ImageId")
+PUBLIC = (
+    "bad.yaml:9: Nodes.Properties.LaunchTemplateData.NetworkInterfaces[0].AssociatePublicIpAddress must be false for a "
+    "node with 2 interfaces: EC2 refuses the launch, got true; use a private subnet with NAT or endpoints, or attach "
+    "an Elastic IP after the launch"
+)
+
+
+@pytest.fixture
+def files(trainfabric: Any) -> None:
+    """Templates in the working directory, which `trainfabric` empties."""
+    for name, text in {"bad": BAD, "warned": WARNED, "good": GOOD}.items():
+        Path(f"{name}.yaml").write_text(text)
+
+
+def test_a_clean_template_ends_with_0(trainfabric: Any, files: None) -> None:
+    ended = trainfabric("lint", "good.yaml")
+
+    assert (ended.status, ended.err) == (0, "")
+    assert ended.out.startswith("0 errors and 0 warnings by ")
+
+
+def test_an_error_ends_with_1_and_says_where_with_the_line(trainfabric: Any, files: None) -> None:
+    ended = trainfabric("lint", "bad.yaml", "--json")
+
+    assert (ended.status, ended.err) == (1, "")
+    assert [(one["rule"], one["severity"], one["line"], one["message"]) for one in ended.json] == [
+        ("public-address-with-several-interfaces", "error", 9, PUBLIC)
+    ]
+
+
+def test_people_get_a_table_and_a_count(trainfabric: Any, files: None) -> None:
+    ended = trainfabric("lint", "bad.yaml")
+    text = " ".join(ended.out.split())
+
+    assert ended.status == 1
+    assert "public-address-with-several-interfaces" in text
+    assert "1 errors and 0 warnings by " in text
+    assert "trainfabric lint --explain RULE says why a rule is there" in text
+
+
+def test_warnings_end_with_0_and_with_1_if_strict(trainfabric: Any, files: None) -> None:
+    assert trainfabric("lint", "warned.yaml").status == 0
+    assert trainfabric("lint", "warned.yaml", "--strict").status == 1
+
+
+def test_rules_can_be_chosen_and_left_out(trainfabric: Any, files: None) -> None:
+    assert trainfabric("lint", "warned.yaml", "--strict", "--ignore", "metadata-unsaid").status == 0
+    assert trainfabric("lint", "bad.yaml", "--select", "metadata-unsaid").status == 0
+
+
+def test_an_unknown_rule_is_refused_with_the_nearest(trainfabric: Any, files: None) -> None:
+    ended = trainfabric("lint", "good.yaml", "--ignore", "metadata-unsayed")
+
+    assert (ended.status, ended.out) == (2, "")
+    assert ended.err == (
+        "lint: ignore must be the id of a rule, got metadata-unsayed; did you mean metadata-unsaid or "
+        "metadata-one-hop?\n"
+    )
+
+
+def test_a_parameter_can_be_given(trainfabric: Any, files: None) -> None:
+    ended = trainfabric("lint", "bad.yaml", "--json", "-p", "Type=m7i.large")
+
+    assert [one["rule"] for one in ended.json] == ["efa-type-without-efa", "public-address-with-several-interfaces"]
+
+
+def test_a_parameter_without_value_is_refused(trainfabric: Any, files: None) -> None:
+    ended = trainfabric("lint", "bad.yaml", "-p", "Type")
+
+    assert (ended.status, ended.err) == (2, "lint: parameter must be NAME=VALUE, got Type\n")
+
+
+def test_a_rule_is_explained(trainfabric: Any) -> None:
+    ended = trainfabric("lint", "--explain", "efa-unused-interfaces")
+
+    assert (ended.status, ended.err) == (0, "")
+    assert ended.out.splitlines() == [
+        "efa-unused-interfaces (warning)",
+        "As many EFA interfaces as the instance type takes",
+        "Each EFA interface carries its share: one of the four of p4d moved 20 GB/s, all of them 78.",
+        "source: https://github.com/skypilot-org/skypilot/issues/8391, read 2026-11",
+    ]
+    assert trainfabric("lint", "--explain", "efa-unused-interfaces", "--json").json["severity"] == "warning"
+
+
+def test_a_directory_of_cdk_is_read_with_its_stages_and_nested_stacks(trainfabric: Any) -> None:
+    network = {
+        "Resources": {"Group": {"Type": "AWS::EC2::SecurityGroup", "Properties": {"GroupDescription": "nodes"}}},
+        "Outputs": {"Id": {"Value": {"Fn::GetAtt": ["Group", "GroupId"]}, "Export": {"Name": "network:Group"}}},
+    }
+    interface = {"DeviceIndex": 0, "InterfaceType": "efa", "Groups": [{"Ref": "Group"}]}
+    data = {"MetadataOptions": {"HttpTokens": "required"}, "NetworkInterfaces": [interface]}
+    nodes = {"Resources": {"Nodes": {"Type": "AWS::EC2::LaunchTemplate", "Properties": {"LaunchTemplateData": data}}}}
+    stack = {
+        "Type": "AWS::CloudFormation::Stack",
+        "Metadata": {"aws:asset:path": "Nodes.nested.template.json"},
+        "Properties": {"Parameters": {"Group": {"Fn::ImportValue": "network:Group"}}},
+    }
+    stage = Path("cdk.out/assembly-Production")
+    stage.mkdir(parents=True)
+    for name, body in {
+        "Network.template.json": network,
+        "Fleet.template.json": {"Resources": {"Nodes": stack}},
+        "Nodes.nested.template.json": nodes,
+    }.items():
+        (stage / name).write_text(json.dumps(body))
+
+    ended = trainfabric("lint", "cdk.out", "--json")
+
+    assert ended.status == 1
+    assert [(one["rule"], one["template"], one["logical_id"]) for one in ended.json] == [
+        (f"efa-self-{way}", "cdk.out/assembly-Production/Nodes.nested.template.json", "Nodes")
+        for way in ("ingress", "egress")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text", "message"),
+    [
+        ((), "", "lint: TEMPLATE must be given at least once, got none; name a template or a cdk.out directory"),
+        (("absent.yaml",), "", "absent.yaml: template must be an existing file or directory, got none"),
+        (
+            ("it.yaml",),
+            "just a text",
+            "it.yaml: the template must be a mapping with Resources, got str",
+        ),
+        (
+            ("it.yaml",),
+            "name: demo",
+            "it.yaml: the template must be one with a mapping Resources, got none; name a CloudFormation template",
+        ),
+        (
+            ("it.yaml",),
+            "Resources: {Nodes: {Type: [}}",
+            "it.yaml: the template must be valid YAML or JSON, got while parsing a flow node expected the node "
+            "content, but found '}' in \"<unicode string>\", line 1, column 28: Resources: {Nodes: {Type: [}} ^",
+        ),
+        (
+            (".",),
+            "",
+            ".: the directory must be one with *.template.json files, got none; run cdk synth or name a template",
+        ),
+    ],
+)
+def test_what_is_no_template_ends_with_2(trainfabric: Any, arguments: tuple[str, ...], text: str, message: str) -> None:
+    Path("it.yaml").write_text(text)
+
+    ended = trainfabric("lint", *arguments)
+
+    assert (ended.status, ended.out, ended.err) == (2, "", message + "\n")
+
+
+def test_a_json_template_is_read_too(trainfabric: Any) -> None:
+    Path("it.json").write_text('{"Resources": {"Nodes": {"Type": "AWS::EC2::Volume", "Properties": {}}}}')
+
+    (found,) = trainfabric("lint", "it.json", "--json").json
+
+    assert found["message"] == (
+        "it.json:1: Nodes.Properties.Encrypted must be true, got none; set Encrypted to true: it costs nothing, and no "
+        "speed"
+    )
