@@ -121,6 +121,7 @@ generate: setup ## write everything that is generated from the code: schema, ref
 	$(BIN)/python -m trainfabric_plan.job_reference docs/jobs.md
 	$(BIN)/python -m trainfabric_cdk.reference docs/constructs.md
 	$(BIN)/python -m trainfabric_plan.lint.reference docs/lint-rules.md
+	$(BIN)/python -m trainfabric_plan.catalog.reference docs/instance-types.md
 	$(BIN)/trainfabric plan draw environments/demo.yaml -o docs/pictures/environment.svg
 	$(PYTEST) tests/snapshots --snapshot-update
 

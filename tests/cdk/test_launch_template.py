@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,10 +22,31 @@ def launch_data(properties: Callable[[str], list[dict[str, Any]]]) -> LaunchData
 
 @pytest.mark.parametrize("name", [name for name, row in INSTANCE_TYPES.items() if row.efa_interface_count])
 def test_interfaces_are_those_of_the_catalog(make_fleet: MakeFleet, launch_data: LaunchData, name: str) -> None:
-    make_fleet(instance_type=name, nodes=1, image_id="ami-0123456789abcdef0")
+    trainium = INSTANCE_TYPES[name].maker == "aws"
+    make_fleet(instance_type=name, nodes=1, image_id="ami-0123456789abcdef0", own_command=trainium)
 
     shown = [(i["NetworkCardIndex"], i["DeviceIndex"], i["InterfaceType"]) for i in launch_data()["NetworkInterfaces"]]
     assert shown == [(i.card, i.device, i.type.value) for i in efa_interfaces(INSTANCE_TYPES[name])]
+
+
+def test_a_type_that_ec2_described_to_the_user_alone_gets_its_interfaces(
+    make_fleet: MakeFleet, launch_data: LaunchData, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = {
+        **{"region": "us-east-2", "date": "2026-11-30", "source": "DescribeInstanceTypes", "accelerator": "B400"},
+        **{"accelerators": 8, "accelerator_memory_mib": 300000, "maker": "nvidia", "architecture": "x86_64"},
+        **{"vcpus": 192, "memory_gib": 4096, "network_gbps": 6400, "cluster_placement": True},
+        "usage_classes": ["on-demand", "spot"],
+        "cards": [{"interfaces": 4, "efa": False}, {"interfaces": 4, "efa": True}],
+    }
+    file = tmp_path / "mine.json"
+    file.write_text(json.dumps({"format": 1, "instance_types": {"p7.48xlarge": told}}))
+    monkeypatch.setenv("TRAINFABRIC_CATALOG", str(file))
+
+    make_fleet(instance_type="p7.48xlarge", nodes=1)
+
+    shown = [(i["NetworkCardIndex"], i["DeviceIndex"], i["InterfaceType"]) for i in launch_data()["NetworkInterfaces"]]
+    assert shown == [(0, 0, "interface"), (1, 1, "efa-only")]
 
 
 def test_security_groups_stand_at_every_interface_and_not_at_the_instance(

@@ -28,8 +28,8 @@ DIFFERENCES = {
 """Types whose layout with EFA differs, and why both work."""
 
 ODD_CARDS = {
-    "p6e-gb200.36xlarge": "the EC2 user guide (efa-acc-inst-types) recommends EFA on the odd cards, which the GPUs reach "
-    "directly; ParallelCluster gives the even cards one as well, over the NIC of the odd card before each"
+    "p6e-gb200.36xlarge": "the EC2 user guide (efa-acc-inst-types) recommends EFA on the odd cards, which the GPUs "
+    "reach directly; ParallelCluster gives the even cards one as well, over the NIC of the odd card before each"
 }
 """Rows of the catalog whose layout differs, and why both work."""
 

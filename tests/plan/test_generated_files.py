@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from trainfabric_plan.catalog.reference import reference_text as catalog_text
 from trainfabric_plan.environment.reference import reference_text
 from trainfabric_plan.environment.schema import schema_text
 from trainfabric_plan.lint import reference as lint_reference
@@ -26,6 +27,10 @@ def test_the_committed_reference_is_the_generated_one() -> None:
 
 def test_the_committed_page_about_the_lint_rules_is_the_generated_one() -> None:
     assert (ROOT / "docs" / "lint-rules.md").read_text(encoding="utf-8") == lint_reference.reference_text()
+
+
+def test_the_committed_page_of_instance_types_is_the_generated_one() -> None:
+    assert (ROOT / "docs" / "instance-types.md").read_text(encoding="utf-8") == catalog_text()
 
 
 @pytest.mark.parametrize("environment", sorted((ROOT / "environments").glob("*.yaml")), ids=lambda path: path.name)
@@ -55,6 +60,7 @@ def test_the_reference_has_the_default_and_the_meaning_of_a_key() -> None:
         ("trainfabric_plan.environment.schema", schema_text()),
         ("trainfabric_plan.environment.reference", reference_text()),
         ("trainfabric_plan.lint.reference", lint_reference.reference_text()),
+        ("trainfabric_plan.catalog.reference", catalog_text()),
     ],
 )
 def test_the_generators_write_the_file_they_are_given(

@@ -53,6 +53,21 @@ def efa_only_from(first: int, last: int, device: int = 1) -> list[Row]:
         ("g6e.24xlarge", [(0, 0, "interface"), (0, 1, "efa-only"), (1, 1, "efa-only")]),
         ("g6e.48xlarge", [(0, 0, "interface"), (0, 1, "efa-only"), *efa_only_from(1, 3)]),
         ("trn1.32xlarge", [(0, 0, "interface"), (0, 1, "efa-only"), *efa_only_from(1, 7)]),
+        ("p3dn.24xlarge", [(0, 0, "interface"), (0, 1, "efa-only")]),
+        ("p5.4xlarge", [(0, 0, "interface"), (0, 1, "efa-only")]),
+        ("p6e-gb200.36xlarge", [(0, 0, "interface"), *((card, 0, "efa-only") for card in range(1, 17, 2))]),
+        ("g5.48xlarge", [(0, 0, "interface"), (0, 1, "efa-only")]),
+        ("g5.xlarge", [(0, 0, "interface")]),
+        ("g7e.24xlarge", [(0, 0, "interface"), (0, 1, "efa-only"), (1, 1, "efa-only")]),
+        ("trn1n.32xlarge", [(0, 0, "interface"), (0, 1, "efa-only"), *efa_only_from(1, 15)]),
+        ("trn2.48xlarge", [(0, 0, "interface"), (0, 1, "efa-only"), *efa_only_from(1, 15)]),
+        ("trn2.3xlarge", [(0, 0, "interface"), (0, 1, "efa-only")]),
+        ("hpc6a.48xlarge", [(0, 0, "interface"), (0, 1, "efa-only")]),
+        ("hpc6id.32xlarge", [(0, 0, "efa"), (1, 0, "efa-only")]),
+        ("hpc7a.96xlarge", [(0, 0, "interface"), (0, 1, "efa-only"), (1, 1, "efa-only")]),
+        ("hpc7g.16xlarge", [(0, 0, "interface"), (0, 1, "efa-only")]),
+        ("hpc8a.96xlarge", [(0, 0, "interface"), (0, 1, "efa-only"), (1, 1, "efa-only")]),
+        ("c6in.32xlarge", [(0, 0, "interface"), (0, 1, "efa-only"), (1, 1, "efa-only")]),
         ("m7i.large", [(0, 0, "interface")]),
         ("m7i.2xlarge", [(0, 0, "interface")]),
         ("c7i.4xlarge", [(0, 0, "interface")]),
@@ -113,6 +128,35 @@ def test_for_bandwidth_p5_has_an_ena_interface_on_every_fourth_card() -> None:
     assert efa_only == {card: 0 if card and card % 4 == 0 else 1 for card in range(32)}
     assert addresses_per_node(layout) == 8
     assert addresses_per_node(efa_interfaces(INSTANCE_TYPES["p5.48xlarge"])) == 1
+
+
+@pytest.mark.parametrize(("instance_type", "cards"), [("p6-b200.48xlarge", 8), ("p6-b300.48xlarge", 17)])
+def test_for_bandwidth_p6_has_an_ena_interface_on_every_card(instance_type: str, cards: int) -> None:
+    layout = efa_interfaces(INSTANCE_TYPES[instance_type], mode="bandwidth")
+
+    assert [one.card for one in layout if one.takes_address] == list(range(cards))
+    assert [(one.card, one.device) for one in layout if not one.takes_address][-1] == (cards - 1, 0)
+
+
+def test_for_bandwidth_p6e_gb200_has_ena_interfaces_on_the_even_cards_and_efa_on_the_odd_ones() -> None:
+    layout = efa_interfaces(INSTANCE_TYPES["p6e-gb200.36xlarge"], mode="bandwidth")
+
+    assert [(one.card, one.device) for one in layout if one.takes_address] == [
+        (0, 0),
+        *((card, 1) for card in range(2, 17, 2)),
+    ]
+    assert [one.card for one in layout if not one.takes_address] == list(range(1, 17, 2))
+
+
+def test_the_combined_layout_of_cards_that_take_efa_only_is_refused_with_the_reason() -> None:
+    with pytest.raises(UnknownFact) as caught:
+        efa_interfaces(INSTANCE_TYPES["p6e-gb200.36xlarge"], combined=True)
+
+    assert str(caught.value) == (
+        "catalog: combined_interfaces of p6e-gb200.36xlarge must be known, got nothing: its odd cards take efa-only "
+        "alone (EC2 user guide), and no source says what AWS PCS passes on there; "
+        "run `trainfabric catalog refresh --region R` in an account and region that offer the type"
+    )
 
 
 def test_for_bandwidth_a_further_card_that_takes_one_interface_carries_a_combined_efa() -> None:

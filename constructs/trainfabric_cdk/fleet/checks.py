@@ -39,7 +39,8 @@ def checked_instance(scope: IConstruct, instance_type: object, *, efa: bool) -> 
         raise property_error(scope, "instance_type", "a type of the catalog", "a token", remedy)
     with at_construct(scope):
         row = catalog_row(instance_type)
-    if efa and not row.efa_interface_count:
+        with_efa = row.efa_interface_count
+    if efa and not with_efa:
         remedy = "choose a type with EFA or set efa=False"
         raise property_error(scope, "instance_type", "a type with EFA while efa is on", row.name, remedy)
     return row
