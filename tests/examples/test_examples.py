@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.nag.ports import open_ports
+
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
@@ -25,11 +27,13 @@ def synthesise(example: str, directory: Path) -> dict[str, set[str]]:
         check=False,
     )
     assert (done.returncode, done.stderr) == (0, "")
-    return {
-        file.name.removesuffix(".template.json"): {
-            resource["Type"] for resource in json.loads(file.read_text())["Resources"].values()
-        }
+    templates = {
+        file.name.removesuffix(".template.json"): json.loads(file.read_text())
         for file in (directory / "out").glob("*.template.json")
+    }
+    assert [rule for template in templates.values() for rule in open_ports(template)] == []
+    return {
+        name: {resource["Type"] for resource in template["Resources"].values()} for name, template in templates.items()
     }
 
 

@@ -35,6 +35,15 @@ VARIANTS: dict[str, dict[str, Any]] = {
         "network": {"assign_public_ips": True},
         "fleet": {"instance_type": "g6e.48xlarge", "nodes": 1, "efa": False},
     },
+    "endpoints alone": {
+        "network": {"egress": "endpoints", "cidr": "10.9.0.0/20"},
+        "fleet": {
+            "instance_type": "p5.48xlarge",
+            "nodes": 2,
+            "ami_id": "ami-0123456789abcdef0",
+            "prepared_image": True,
+        },
+    },
     "on demand, nothing kept": {
         "fleet": {"instance_type": "p4d.24xlarge", "nodes": 2, "workers": "on_demand"},
         "storage": {"retain": False},

@@ -8,6 +8,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from tests.nag.ports import open_ports
+
 EXPLAINED = {
     "W3010": "EFA, the placement group and Lustre live in one zone, and the environment says which",
 }
@@ -29,6 +31,24 @@ def test_no_finding_of_cdk_nag_is_left_unexplained(synthesised: Any) -> None:
 def test_cfn_lint_finds_nothing(synthesised: Any) -> None:
     assert len(synthesised.templates) == 4
     assert lint(synthesised.environment.region, *synthesised.templates) == []
+
+
+def test_nothing_is_let_in_from_everywhere_and_ssh_from_nowhere(synthesised: Any) -> None:
+    assert [rule for file in synthesised.templates for rule in open_ports(json.loads(file.read_text()))] == []
+
+
+def test_an_open_port_would_be_found() -> None:
+    ssh = {"IpProtocol": "tcp", "FromPort": 22, "ToPort": 22, "CidrIp": "10.0.0.0/8"}
+    world = {"IpProtocol": "tcp", "FromPort": 443, "ToPort": 443, "CidrIp": "0.0.0.0/0"}
+    inside = {"IpProtocol": "-1", "SourceSecurityGroupId": "sg-1"}
+    template = {
+        "Resources": {
+            "Group": {"Type": "AWS::EC2::SecurityGroup", "Properties": {"SecurityGroupIngress": [ssh, world]}},
+            "Rule": {"Type": "AWS::EC2::SecurityGroupIngress", "Properties": inside},
+        }
+    }
+
+    assert open_ports(template) == [ssh, world]
 
 
 def test_cdk_nag_does_find_what_is_wrong(careless_findings: list[str]) -> None:
