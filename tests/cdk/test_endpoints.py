@@ -11,6 +11,7 @@ from aws_cdk.assertions import Template
 
 from trainfabric_cdk import PropertyError, TrainingVpc
 from trainfabric_cdk.network import warn_of_no_s3_endpoint
+from trainfabric_plan.node_calls import NODE_CALLS
 
 Properties = Callable[[str], list[dict[str, Any]]]
 
@@ -152,6 +153,28 @@ def test_endpoints_have_the_names_of_their_partition(region: str) -> None:
         f"{china}com.amazonaws.{region}.sqs",
     }
     assert "arn:aws:" not in json.dumps(template.to_json())
+
+
+def test_whatever_a_node_may_do_has_an_endpoint(make_fleet: Any, stack: cdk.Stack, properties: Properties) -> None:
+    make_fleet()
+
+    statements = [
+        statement
+        for policy in (*properties("AWS::IAM::Policy"), *properties("AWS::IAM::Role"))
+        for document in [policy.get("PolicyDocument", {}), *(p["PolicyDocument"] for p in policy.get("Policies", []))]
+        for statement in document.get("Statement", [])
+        if statement["Effect"] == "Allow" and "Resource" in statement
+    ]
+    actions = {
+        action
+        for one in statements
+        for action in ([one["Action"]] if isinstance(one["Action"], str) else one["Action"])
+    }
+    listed = {call.service: call.actions for call in NODE_CALLS if not call.containers}
+    assert {action.split(":")[0] for action in actions} - {"kms"} <= listed.keys()
+    for action in actions:
+        service, _, name = action.partition(":")
+        assert not listed.get(service) or name in listed[service], action
 
 
 def test_an_imported_vpc_without_an_s3_endpoint_in_sight_is_warned_of(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from aws_cdk import Annotations, Stack
 from aws_cdk import aws_ec2 as ec2
@@ -12,7 +12,7 @@ from constructs import Construct, IConstruct
 from trainfabric_plan.node_calls import NodeCalls
 
 
-def s3_gateway_endpoint(scope: Construct, *, vpc: ec2.IVpc, subnets: list[ec2.ISubnet]) -> ec2.CfnVPCEndpoint:
+def s3_gateway_endpoint(scope: Construct, *, vpc: ec2.IVpc, subnets: Sequence[ec2.ISubnet]) -> ec2.CfnVPCEndpoint:
     """S3 without NAT for these subnets: the gateway endpoint is free, NAT bills every gigabyte of a checkpoint."""
     return ec2.CfnVPCEndpoint(
         scope,

@@ -45,10 +45,10 @@ class EfaClusterPlacementGroup(Construct):
     reservation stand in the group that the reservation was made in, or in none (EC2 user guide, capacity-blocks-launch
     and cr-cpg; read 2026-11). Spot nodes in a group must terminate when interrupted.
 
-    AWS documents 500 placement groups per account and region, 7 instances per zone for strategy spread, and no number
-    of instances for strategy cluster (EC2 user guide, limitations-placement-groups; EC2 service quotas; read
-    2026-11-30): what limits such a group is the capacity close together when its nodes launch. `max_nodes_per_group` is
-    for what experience or AWS Support says of a type and a zone.
+    AWS documents 500 placement groups per account and region. A limit on the instances of one cluster group was looked
+    for and not found (EC2 user guide, limitations-placement-groups and create-placement-group; API, PlacementGroup;
+    read 2026-11-30): what limits a group is the capacity close together when its nodes launch. `max_nodes_per_group` is
+    for what experience or AWS Support says of a type and a zone (docs/how-to/place-a-large-fleet.md).
 
     Args:
         scope: Parent construct.
