@@ -23,7 +23,8 @@ def test_a_row_has_the_interfaces_of_a_node_and_the_price_with_date_and_source(t
 
     guide = "EC2 user guide, efa-acc-inst-types, read 2026-11"
     plugin = "aws-ofi-nccl src/platform-aws.cpp requires it, 2026-08"
-    quoted = "NVIDIA datasheet, as quoted by public references"
+    page = "the public page GPU & Network Constants of 2026-01-25"
+    quoted = f"NVIDIA HGX and NVL72 datasheets, as quoted in {page}, one direction doubled"
     assert row == {
         "instance_type": "p6-b300.48xlarge",
         "accelerator": "B300",

@@ -21,7 +21,10 @@ _TRAINIUM_1 = {"fp32": 47.5, "tf32": 190.0, "bf16": 190.0, "fp16": 190.0, "fp8":
 _TRAINIUM_2 = {"fp32": 181.0, "tf32": 667.0, "bf16": 667.0, "fp16": 667.0, "fp8": 1299.0}
 
 _READ = "read 2026-11"
-_nvidia = partial(Accelerator, maker="nvidia", source="NVIDIA datasheet, as quoted by public references", date=_READ)
+_SHEETS = "NVIDIA datasheets, as quoted in github.com/winston-zhang-orz/gpu-specs and astroC86/gpu-datasheet"
+_CONSTANTS = "NVIDIA HGX and NVL72 datasheets, as quoted in the public page GPU & Network Constants of 2026-01-25"
+_nvidia = partial(Accelerator, maker="nvidia", source=_SHEETS, date=_READ)
+_blackwell = partial(Accelerator, maker="nvidia", source=_CONSTANTS, date=_READ)
 _memory_only = partial(Accelerator, maker="nvidia", source="no source was found for its dense peaks", date=_READ)
 _aws = partial(Accelerator, maker="aws", source="AWS Neuron documentation, chip architecture", date=_READ)
 
@@ -36,9 +39,9 @@ ACCELERATORS: Mapping[str, Accelerator] = {
     "A100 80GB": _nvidia(name="A100", memory_mib=81920, peak_tflops=_A100, memory_gbytes_per_s=2039),
     "H100": _nvidia(name="H100", memory_mib=81920, peak_tflops=_HOPPER, memory_gbytes_per_s=3350),
     "H200": _nvidia(name="H200", memory_mib=144384, peak_tflops=_HOPPER, memory_gbytes_per_s=4800),
-    "B200": _nvidia(name="B200", memory_mib=183359, peak_tflops=_HGX_BLACKWELL, memory_gbytes_per_s=7700),
-    "B300": _nvidia(name="B300", memory_mib=275040, peak_tflops=_HGX_BLACKWELL, memory_gbytes_per_s=8000),
-    "GB200": _nvidia(
+    "B200": _blackwell(name="B200", memory_mib=183359, peak_tflops=_HGX_BLACKWELL, memory_gbytes_per_s=7700),
+    "B300": _blackwell(name="B300", memory_mib=275040, peak_tflops=_HGX_BLACKWELL, memory_gbytes_per_s=8000),
+    "GB200": _blackwell(
         name="GB200",
         memory_mib=176429,
         peak_tflops={"bf16": 2500.0, "fp16": 2500.0, "fp8": 5000.0},
@@ -54,11 +57,10 @@ ACCELERATORS: Mapping[str, Accelerator] = {
 }
 """By the name that the table of instance types uses. `RTX PRO Server 6000` is EC2's spelling."""
 
-_nvlink = partial(Links, kind="NVLink", source="NVIDIA datasheet, as quoted by public references", date=_READ)
+_nvlink = partial(Links, kind="NVLink", source=f"{_CONSTANTS}, one direction doubled", date=_READ)
 _neuronlink = partial(Links, kind="NeuronLink", source="AWS Neuron documentation, chip architecture", date=_READ)
 
 LINKS: Mapping[str, Links] = {
-    "NVLink 2": _nvlink(generation=2),
     "NVLink 3": _nvlink(generation=3, gbytes_per_s=600),
     "NVLink 4": _nvlink(generation=4, gbytes_per_s=900),
     "NVLink 5": _nvlink(generation=5, gbytes_per_s=1800),
