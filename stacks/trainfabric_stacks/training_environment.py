@@ -8,6 +8,7 @@ import aws_cdk as cdk
 from constructs import Construct
 
 from trainfabric_cdk.cluster.parallelcluster import ParallelClusterStack
+from trainfabric_cdk.replacements import warn_of_replacements
 from trainfabric_plan.contract import Tag, group_name
 from trainfabric_plan.environment import Environment
 from trainfabric_plan.planning import make_plan
@@ -60,6 +61,8 @@ class TrainingEnvironment:
         nodes = self.fleet or self.cluster
         self.stacks = [stack for stack in (self.network, self.storage, nodes, self.observability) if stack]
         self._tag()
+        for stack in self.stacks:
+            warn_of_replacements(stack)
 
     def _fleet(self) -> FleetStack:
         return FleetStack(

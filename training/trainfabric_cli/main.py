@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from trainfabric_cli.commands import capacity, catalog, checkpoint, init, job, lint, plan, policy
+from trainfabric_cli.commands import capacity, catalog, checkpoint, init, job, lint, plan, policy, retained
 from trainfabric_plan.errors import EXIT_USER_ERROR, TrainfabricError
 
 
@@ -37,6 +37,7 @@ app.add_typer(capacity.app, name="capacity")
 app.add_typer(job.app, name="job")
 app.add_typer(checkpoint.app, name="checkpoint")
 app.command(name="init")(init.init)
+app.command(name="retained")(retained.retained)
 app.command(name="policy")(policy.policy)
 app.command(name="lint")(lint.lint)
 

@@ -152,6 +152,16 @@ def _as_broken(mistakes: list[Mistake]) -> Iterator[Broken]:
         yield {"name": found.name, "rule": found.rule, "got": found.got, "remedy": found.remedy}
 
 
+def _shared_home(given: Sections) -> Iterator[Broken]:
+    if given.storage and given.storage.shared_home:
+        yield {
+            "name": "storage.shared_home",
+            "rule": "left out: no shared home is made in this release",
+            "got": given.storage.shared_home,
+            "remedy": "use a directory of the Lustre file system, such as /fsx/home",
+        }
+
+
 RULES: tuple[Rule, ...] = (
     _bucket_keys,
     _existing_file_system,
@@ -160,4 +170,5 @@ RULES: tuple[Rule, ...] = (
     _lustre_over_efa,
     _links,
     _mount_point,
+    _shared_home,
 )

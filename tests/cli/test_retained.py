@@ -1,0 +1,70 @@
+"""`trainfabric retained` says what `cdk destroy` keeps and what it costs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from trainfabric_cli.main import app
+
+DEMO = Path(__file__).parents[2] / "environments" / "demo.yaml"
+
+
+@pytest.fixture
+def kept(tmp_path: Path) -> Any:
+    def of(storage: str = "") -> list[dict[str, Any]]:
+        text = DEMO.read_text(encoding="utf-8")
+        start, end = text.index("storage:"), text.index("fleet:")
+        file = tmp_path / "lab.yaml"
+        file.write_text(text[:start] + storage + text[end:], encoding="utf-8")
+        done = CliRunner().invoke(app, ["retained", str(file), "--json"])
+        assert done.exit_code == 0, done.output
+        found: list[dict[str, Any]] = json.loads(done.stdout)
+        return found
+
+    return of
+
+
+def test_what_stays_is_told_with_its_cost_and_its_source(kept: Any) -> None:
+    file_system, group, network, data, checkpoints = kept()
+
+    assert file_system == {
+        "what": "FSx for Lustre 1200 GiB at 125 MB/s per TiB",
+        "why": "storage.retain",
+        "usd_per_month": 174.0,
+        "basis": "c3x.dev aws_fsx_lustre_file_system, undated, read 2026-11",
+    }
+    assert group["usd_per_month"] == 0
+    assert network["what"] == "stack demo-Network, until the file system is deleted"
+    assert [one["what"] for one in (data, checkpoints)] == ["data bucket", "checkpoint bucket"]
+    assert data["basis"].startswith("0.023 US dollars per GB that lies in it")
+
+
+def test_a_price_that_nobody_confirmed_is_unknown(kept: Any) -> None:
+    file_system = kept("storage: {lustre: {deployment: intelligent_tiering, throughput_mbps: 4000}}\n")[0]
+
+    assert file_system["what"] == "FSx for Lustre Intelligent-Tiering at 4000 MB/s"
+    assert file_system["usd_per_month"] is None
+
+
+def test_a_file_system_stays_without_the_second_key_and_what_exists_stays_anyway(kept: Any) -> None:
+    assert kept("storage: {retain: false}\n")[0]["why"].startswith("the second key")
+    existing = "storage: {lustre: {file_system_id: fs-0123456789abcdef0, mount_name: abcdefgh}}\n"
+
+    assert [one["what"] for one in kept(existing)] == [
+        "file system fs-0123456789abcdef0",
+        "data bucket",
+        "checkpoint bucket",
+    ]
+
+
+def test_people_get_a_table() -> None:
+    done = CliRunner().invoke(app, ["retained", str(DEMO)])
+
+    assert done.exit_code == 0
+    assert "what cdk destroy keeps (list prices of us-east-1)" in done.stdout
+    assert "174.00" in done.stdout
