@@ -31,6 +31,8 @@ class NodeSettings:
         asset_key: Key of the training asset that the node runs, if it is told.
         state: Directory for runs, logs and caches.
         metadata_endpoint: Address of the instance metadata service.
+        placement: Number of the node's placement group; nodes of one number are near each other.
+        events_queue: URL of the queue of what EC2 announces about nodes, if there is one.
     """
 
     environment: str
@@ -42,6 +44,8 @@ class NodeSettings:
     asset_key: str | None
     state: Path
     metadata_endpoint: str
+    placement: int = 0
+    events_queue: str | None = None
 
 
 def read_settings(variables: Mapping[str, str] | None = None) -> NodeSettings:
@@ -64,6 +68,8 @@ def read_settings(variables: Mapping[str, str] | None = None) -> NodeSettings:
         asset_key=given.get(NodeVariable.ASSET_KEY) or None,
         state=Path(given.get(NodeVariable.STATE_DIRECTORY) or Paths.STATE),
         metadata_endpoint=given.get(METADATA_ENDPOINT_VARIABLE) or _METADATA_ENDPOINT,
+        placement=int(given.get(NodeVariable.PLACEMENT) or 0),
+        events_queue=given.get(NodeVariable.EVENTS_QUEUE) or None,
     )
 
 
@@ -85,6 +91,9 @@ def _wrong(given: Mapping[str, str]) -> list[Mistake]:
         port = given.get(name)
         if port and not (port.isdecimal() and 0 < int(port) < 65536):
             found.append(_mistake(name, "a port from 1 to 65535", port))
+    placement = given.get(NodeVariable.PLACEMENT)
+    if placement and not placement.isdecimal():
+        found.append(_mistake(NodeVariable.PLACEMENT, "a whole number from 0", placement))
     return found
 
 

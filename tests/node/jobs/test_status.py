@@ -231,6 +231,7 @@ def test_a_run_that_lost_the_environment_without_an_outcome_has_failed(ledger: J
 def _member(name: str) -> Member:
     return Member(
         instance_id=name,
+        group="lab-workers",
         role=Role.WORKER,
         life_cycle_state="InService",
         launch_template_version=None,

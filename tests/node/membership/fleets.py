@@ -22,6 +22,7 @@ class FakeFleet:
         return [
             Member(
                 instance_id=name,
+                group="workers",
                 role=Role.WORKER,
                 life_cycle_state="InService",
                 launch_template_version=None,

@@ -22,8 +22,16 @@ class Supervisor:
     """Beats until the run is over, or it is killed; its ranks take a step with each beat, and save each tenth."""
 
     def __init__(
-        self, ledger: JobLedger, job: JobSpec, instance_id: str, role: Role, address: str, ready: bool = True
+        self,
+        ledger: JobLedger,
+        job: JobSpec,
+        instance_id: str,
+        role: Role,
+        address: str,
+        ready: bool = True,
+        placement: int = 0,
     ) -> None:
+        self._placement = placement
         self.instance_id = instance_id
         self.ready = ready
         self.notice: Notice | None = None
@@ -89,6 +97,7 @@ class Supervisor:
             instance_id=self.instance_id,
             address=self._address,
             role=self._role,
+            placement=self._placement,
             incarnation=f"{self.instance_id}.{self._lives}",
             ready=self.ready,
             pins=Pins(),

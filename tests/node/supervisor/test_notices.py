@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import pytest
 
 from tests.node.imds import Imds, running_imds
-from trainfabric_node.agent.notices import NoticeWatch, most_urgent, notices_of
-from trainfabric_node.membership.protocol import Notice
+from trainfabric_node.agent.notices import NoticeWatch, notices_of
+from trainfabric_node.membership.protocol import Notice, most_urgent
 from trainfabric_node.metadata import InstanceMetadata
 from trainfabric_plan.errors import Unreachable
 

@@ -86,6 +86,7 @@ def host_of(settings: NodeSettings) -> Host:
             address=metadata.local_ipv4(),
             role=settings.role,
             pins=Pins(asset_key=settings.asset_key, image_id=metadata.image_id()),
+            placement=settings.placement,
         ),
         ledger=JobLedger(open_store(bucket)),
         checkpoint_bucket=bucket,

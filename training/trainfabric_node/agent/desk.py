@@ -33,6 +33,7 @@ class Desk:
             incarnation=node.incarnation,
             ready=False,
             pins=node.pins,
+            placement=node.placement,
         )
         self._heard: Beat | None = None
         self._answer: Answer | None = None

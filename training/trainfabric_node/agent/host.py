@@ -29,6 +29,7 @@ class Node:
         address: Private address of the primary interface.
         role: What it is in the fleet.
         pins: What it was launched with.
+        placement: Number of its placement group.
         incarnation: Of this supervisor; one that starts anew has another, because its ranks are gone.
     """
 
@@ -36,6 +37,7 @@ class Node:
     address: str
     role: Role
     pins: Pins = field(default_factory=Pins)
+    placement: int = 0
     incarnation: str = field(default_factory=new_nonce)
 
 

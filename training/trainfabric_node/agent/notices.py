@@ -6,15 +6,8 @@ from collections.abc import Callable
 
 from trainfabric_node.agent.bell import Bell
 from trainfabric_node.agent.host import attempt
-from trainfabric_node.membership.protocol import Notice
+from trainfabric_node.membership.protocol import Notice, most_urgent
 from trainfabric_node.metadata import InstanceMetadata
-
-_URGENCY = {"spot": 0, "leave": 1, "rebalance": 2}
-
-
-def most_urgent(*notices: Notice | None) -> Notice | None:
-    """Of several reasons to go the one that leaves least time."""
-    return min((one for one in notices if one), key=lambda notice: _URGENCY[notice.kind], default=None)
 
 
 def notices_of(metadata: InstanceMetadata) -> list[Notice]:

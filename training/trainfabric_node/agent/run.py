@@ -16,10 +16,10 @@ from trainfabric_node.agent.host import Host
 from trainfabric_node.agent.launcher import Launcher
 from trainfabric_node.agent.lease import LeaseKeeper
 from trainfabric_node.agent.lookout import Lookout
-from trainfabric_node.agent.notices import NoticeWatch, most_urgent
+from trainfabric_node.agent.notices import NoticeWatch
 from trainfabric_node.agent.publisher import Uploads
 from trainfabric_node.jobs.records import JobSpec
-from trainfabric_node.membership.protocol import Answer, EpochOrder, Notice
+from trainfabric_node.membership.protocol import Answer, EpochOrder, Notice, most_urgent
 
 _LOG = logging.getLogger(__name__)
 _FENCE_S = 2.0

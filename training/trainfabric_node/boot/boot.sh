@@ -197,17 +197,23 @@ TRAINFABRIC_LUSTRE_MOUNT_POINT=$root$TRAINFABRIC_LUSTRE_MOUNT_POINT
 VARIABLES
 }
 
+# A coordinator may only control: it has neither accelerators nor EFA, and needs no data
+trains() {
+  [[ ${TRAINFABRIC_TRAINS:-1} != 0 ]]
+}
+
 # Services of this node, in the order in which they start: the launcher takes longest to be of use
 services() {
   local starter=launcher store=rendezvous
   if runs_a_command; then
     starter=command store=
   fi
-  printf 'trainfabric-%s.service\n' "$starter"
+  trains && printf 'trainfabric-%s.service\n' "$starter"
   if [[ $TRAINFABRIC_ROLE == coordinator ]]; then
     printf 'trainfabric-%s.service\n' ${store:+"$store"} controller
   fi
-  printf 'trainfabric-%s.service\n' agent
+  trains && printf 'trainfabric-%s.service\n' agent
+  return 0
 }
 
 install_services() {
@@ -218,7 +224,7 @@ install_services() {
   for unit in "${all[@]}"; do
     install -m 0644 "$here/$unit" "$units/$unit"
     install -d -m 0755 "$units/$unit.d"
-    printf '[Unit]\nRequiresMountsFor=%s\n' "$TRAINFABRIC_LUSTRE_MOUNT_POINT" >"$units/$unit.d/lustre.conf"
+    ! trains || printf '[Unit]\nRequiresMountsFor=%s\n' "$TRAINFABRIC_LUSTRE_MOUNT_POINT" >"$units/$unit.d/lustre.conf"
   done
   systemctl daemon-reload
   systemctl enable --quiet "${all[@]}"
@@ -233,10 +239,12 @@ main() {
   keep_needrestart_away
   install_python
   create_environment
-  check_accelerators
-  check_efa
-  install_lustre_client
-  mount_lustre
+  if trains; then
+    check_accelerators
+    check_efa
+    install_lustre_client
+    mount_lustre
+  fi
   install_services
   say "ready"
 }

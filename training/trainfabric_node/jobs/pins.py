@@ -139,6 +139,7 @@ class Pinning:
             launch_template_id=source["LaunchTemplateId"],
             launch_template_version=str(made["VersionNumber"]),
             image_id=image_id,
+            capacity_reservation=_reservation(source),
         )
 
     def _launch(self, group: str, template_id: str, version: str) -> None:
@@ -230,6 +231,12 @@ class AssetKeeper:
 
 def _by_a_job(version: _Version) -> bool:
     return str(version.get("VersionDescription") or "").startswith(_MADE_BY_A_JOB)
+
+
+def _reservation(version: _Version) -> str | None:
+    specification = version["LaunchTemplateData"].get("CapacityReservationSpecification", {})
+    named = specification.get("CapacityReservationTarget", {}).get("CapacityReservationId")
+    return str(named) if named else None
 
 
 def _number(version: _Version) -> str:

@@ -9,7 +9,7 @@ from typing import Annotated, Literal, Self
 from pydantic import AwareDatetime, BaseModel, Field, model_validator
 
 from trainfabric_plan.contract import Role
-from trainfabric_plan.deployed import NodeGroup, group_sizes
+from trainfabric_plan.deployed import NodeGroup, group_sizes, trains
 from trainfabric_plan.model import Strict
 from trainfabric_plan.own_command import CodePin, OwnCommand
 from trainfabric_plan.planning import AnyPlan, Plan
@@ -35,6 +35,8 @@ class GroupPins(Strict):
     launch_template_id: str
     launch_template_version: str
     image_id: str
+    capacity_reservation: str | None = None
+    """Reservation or Capacity Block that its nodes are launched into, if one is named."""
 
 
 class JobPins(Strict):
@@ -88,9 +90,23 @@ class JobSpec(Strict):
         return self
 
     @property
+    def coordinator_trains(self) -> bool:
+        """Whether the coordinator is one of the plan's nodes; else it only controls, and comes on top of them."""
+        return trains(self.groups[0])
+
+    @property
     def instances(self) -> int:
         """How many nodes the fleet is asked for: those of the plan, spares, and a coordinator that only controls."""
         return sum(group_sizes(self.groups, self.plan.nodes, self.spares).values())
+
+    @property
+    def shares(self) -> dict[int, int]:
+        """How many of the plan's nodes stand in each placement group, by its number."""
+        sizes, found = group_sizes(self.groups, self.plan.nodes, 0), dict[int, int]()
+        for group in self.groups:
+            nodes = sizes[group.name] if group.nodes else 0
+            found[group.placement] = found.get(group.placement, 0) + nodes
+        return found
 
     @property
     def resume_options(self) -> list[str]:
@@ -106,6 +122,8 @@ class NodeState(StrEnum):
     """It boots, or imports the engine."""
     SPARE = "spare"
     """Up and warm, and no member of the current epoch."""
+    CONTROLLING = "controlling"
+    """The coordinator, where it only controls."""
     RUNNING = "running"
     """A member of the current epoch."""
     LEAVING = "leaving"

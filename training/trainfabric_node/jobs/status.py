@@ -260,7 +260,7 @@ class _Run:
         where, because = self.where, f": {self.where.detail}" if self.where.detail else ""
         match where.phase:
             case Phase.GATHERING:
-                up = sum(not node.state.ended for node in self.shown_nodes())
+                up = sum(not one.state.ended and one.state is not NodeState.CONTROLLING for one in self.shown_nodes())
                 return f"{up} of {self.spec.plan.nodes + self.spec.spares} nodes have come up"
             case Phase.LOADING:
                 return f"epoch {where.epoch} is formed, and its ranks have not finished a step yet"

@@ -5,11 +5,13 @@ from __future__ import annotations
 import logging
 import signal
 import threading
+from functools import partial
 from types import FrameType
 
 from trainfabric_node.jobs.fleet import Fleet, read_deployed
 from trainfabric_node.jobs.ledger import JobLedger
 from trainfabric_node.jobs.records import JobSpec, Outcome
+from trainfabric_node.membership.announced import Announcements
 from trainfabric_node.membership.client import answers
 from trainfabric_node.membership.idle import Idle
 from trainfabric_node.membership.metrics import CloudWatch
@@ -122,7 +124,7 @@ class Controller:
 
 
 def _station(settings: NodeSettings) -> Station:
-    metadata = InstanceMetadata(settings.metadata_endpoint)
+    metadata, queue = InstanceMetadata(settings.metadata_endpoint), settings.events_queue
     return Station(
         instance_id=metadata.instance_id(),
         address=metadata.local_ipv4(),
@@ -132,4 +134,5 @@ def _station(settings: NodeSettings) -> Station:
         fleet=lambda spec: Fleet.of_job(spec, settings.region),
         deployed=lambda: Fleet.of(read_deployed(settings.environment, settings.region)),
         metrics=CloudWatch(settings.environment, settings.region),
+        announcements=partial(Announcements, queue, settings.region) if queue else None,
     )

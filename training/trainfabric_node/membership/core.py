@@ -13,7 +13,7 @@ from typing import Literal
 from trainfabric_node.jobs.records import JobSpec, StopRequest
 from trainfabric_node.membership.actions import Action, Conclude, Form, Say
 from trainfabric_node.membership.course import Course, End, stalls
-from trainfabric_node.membership.protocol import Answer, Beat, Drain, EpochOrder
+from trainfabric_node.membership.protocol import Answer, Beat, Drain, EpochOrder, Notice
 from trainfabric_node.membership.roster import Node, Roster, members
 from trainfabric_node.membership.timing import Timing
 from trainfabric_node.membership.watch import REFUSALS, Past, Watch
@@ -68,7 +68,7 @@ class Core:
         self._spec = spec
         self._timing = timing
         self._own = own
-        self._roster = Roster(timing, spec.pins, own.began)
+        self._roster = Roster(timing, spec.pins, own.began, spec.shares)
         self._watch = Watch(self._roster, timing, own.instance_id, past or Past())
         self._course = Course(order=order) if order else None
         self._silent_until = own.began + max(3 * timing.beat_s, timing.settle_s) + 2 * timing.ask_s if order else 0.0
@@ -119,6 +119,10 @@ class Core:
     def committed(self, commits: int) -> None:
         """Takes in how many checkpoints the log holds."""
         self._commits = max(self._commits, commits)
+
+    def announce(self, instance_id: str, notice: Notice) -> bool:
+        """Takes in what EC2 announces about a node; whether a tick should look at it now."""
+        return self._roster.announce(instance_id, notice)
 
     def formed(self, order: EpochOrder) -> None:
         """The epoch that was to be formed is claimed."""
@@ -239,8 +243,8 @@ class Core:
             return "now", _asked(self._stop), ""
         inside = [node for node in self._roster if course.member(node.beat.instance_id)]
         for node in inside:
-            if node.is_leaving and node.beat.notice:
-                return "now", f"{node.beat.instance_id}: {node.beat.notice.detail}", node.beat.instance_id
+            if node.is_leaving and node.notice:
+                return "now", f"{node.beat.instance_id}: {node.notice.detail}", node.beat.instance_id
         if not all((said := node.of_epoch(course.record)) and said.state == "running" for node in inside):
             return None
         candidates = self._roster.candidates(now)
@@ -309,7 +313,9 @@ class Core:
             yield from self._make_do(candidates, now)
 
     def _may_begin(self, candidates: Sequence[Node], now: float) -> bool:
-        """Whether the controller's own node is among those that are there, or was waited for long enough."""
+        """Whether the controller's own node, if it trains, is among those there, or was waited for long enough."""
+        if not self._spec.coordinator_trains:
+            return True
         if self._enough_since is None:
             self._enough_since = now
         own = self._own.instance_id

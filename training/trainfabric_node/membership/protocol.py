@@ -76,6 +76,14 @@ class Notice(Strict):
     detail: str
 
 
+_URGENCY = {"spot": 0, "leave": 1, "rebalance": 2}
+
+
+def most_urgent(*notices: Notice | None) -> Notice | None:
+    """Of several reasons to go the one that leaves least time; of equal ones the first."""
+    return min((one for one in notices if one), key=lambda notice: _URGENCY[notice.kind], default=None)
+
+
 class Pins(Strict):
     """What a node was launched with; a job takes in no node that differs from its own. `None` where not known."""
 
@@ -120,6 +128,8 @@ class Beat(Strict):
     ready: bool
     """Whether its launcher is warm."""
     pins: Pins
+    placement: Annotated[int, Field(ge=0)] = 0
+    """Number of its placement group; nodes of one number are near each other."""
     notice: Notice | None = None
     epoch: NodeEpoch | None = None
     """The last epoch that it was a member of, as far as it has not been told of another."""

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from trainfabric_node.jobs.records import JobPins
-from trainfabric_node.membership.protocol import Beat, EpochNode, EpochRecord, NodeEpoch
+from trainfabric_node.membership.protocol import Beat, EpochNode, EpochRecord, NodeEpoch, Notice, most_urgent
 from trainfabric_node.membership.timing import Timing
 from trainfabric_plan.contract import Role
 
@@ -21,6 +21,7 @@ class Node:
 
     Attributes:
         beat: What it last said.
+        announced: What EC2 has announced about it to the controller.
         heard: When.
         joined: Whether it has been up, warm and right since it was last lost.
         lost: Whether it is counted out for its silence.
@@ -34,6 +35,7 @@ class Node:
 
     beat: Beat
     heard: float
+    announced: Notice | None = None
     joined: bool = False
     lost: bool = False
     replaced: bool = False
@@ -44,14 +46,19 @@ class Node:
     former: set[str] = field(default_factory=set)
 
     @property
+    def notice(self) -> Notice | None:
+        """Why it is about to go, from whichever source says what leaves less time; its own metadata if both agree."""
+        return most_urgent(self.beat.notice, self.announced)
+
+    @property
     def is_leaving(self) -> bool:
         """Whether it is about to go for certain."""
-        return self.beat.notice is not None and self.beat.notice.kind in ("spot", "leave")
+        return self.notice is not None and self.notice.kind in ("spot", "leave")
 
     @property
     def is_at_risk(self) -> bool:
         """Whether EC2 recommends to do without it."""
-        return self.beat.notice is not None and self.beat.notice.kind == "rebalance"
+        return self.notice is not None and self.notice.kind == "rebalance"
 
     def of_epoch(self, record: EpochRecord) -> NodeEpoch | None:
         """How far it is in an epoch, if it has said so."""
@@ -66,9 +73,13 @@ class Roster:
         timing: How long silence is borne.
         pins: What nodes must have been launched with.
         since: When the controller began to listen; before, nobody was silent.
+        shares: How many nodes are wanted in each placement group; any number if not given.
     """
 
-    def __init__(self, timing: Timing, pins: JobPins | None, since: float) -> None:
+    def __init__(
+        self, timing: Timing, pins: JobPins | None, since: float, shares: Mapping[int, int] | None = None
+    ) -> None:
+        self._shares = shares
         self._timing = timing
         self._pins = pins
         self._nodes: dict[str, Node] = {}
@@ -100,6 +111,14 @@ class Roster:
         if node.given_up:
             node.given_up = node.replaced = False
         return news
+
+    def announce(self, instance_id: str, notice: Notice) -> bool:
+        """Takes in what EC2 announces about a node; whether it is one of the run's, and this is news."""
+        node = self._nodes.get(instance_id)
+        if node is None:
+            return False
+        before, node.announced = node.notice, most_urgent(node.announced, notice)
+        return node.notice != before
 
     def silence_s(self, instance_id: str, now: float) -> float:
         """How long a node has not been heard, as far as the controller has listened."""
@@ -155,11 +174,26 @@ class Roster:
     def candidates(self, now: float, before: EpochRecord | None = None) -> list[Node]:
         """Nodes that can train now, in the order in which they are taken.
 
-        Nodes at risk come last; else the coordinator first, then the order of the epoch before, then by address.
+        Nodes at risk come last; else first as many of each placement group as the job wants there, so that a lost node
+        is made good with one that is near the others. Within both in the order of ranks, see `members`.
         """
         ranks = {node.instance_id: rank for rank, node in enumerate(before.nodes)} if before else {}
         heard = [node for node in self if self.is_right(node) and not self.is_silent(node.beat.instance_id, now)]
-        return sorted(heard, key=lambda node: (node.is_at_risk, *_place(node, ranks)))
+        in_order = sorted(heard, key=lambda node: (node.is_at_risk, *_place(node, ranks)))
+        wanted, beyond = self._by_share(in_order)
+        return sorted(wanted + beyond, key=lambda node: node.is_at_risk)
+
+    def _by_share(self, nodes: list[Node]) -> tuple[list[Node], list[Node]]:
+        """As many nodes of each placement group as are wanted there, and the others."""
+        left = dict(self._shares) if self._shares is not None else None
+        wanted, beyond = list[Node](), list[Node]()
+        for node in nodes:
+            placement = node.beat.placement
+            is_wanted = left is None or left.get(placement, 0) > 0
+            (wanted if is_wanted else beyond).append(node)
+            if left is not None and is_wanted:
+                left[placement] -= 1
+        return wanted, beyond
 
     def undecided(self, now: float) -> list[Node]:
         """Nodes that could train if they were heard again, which is not given up yet."""
@@ -168,7 +202,11 @@ class Roster:
 
 
 def members(nodes: list[Node], before: EpochRecord | None) -> tuple[EpochNode, ...]:
-    """These nodes as members of an epoch, in the order of their ranks."""
+    """These nodes as members of an epoch, in the order of their ranks.
+
+    By placement group, so that neighbouring ranks are near each other; in one the coordinator first, then the order of
+    the epoch before, then by address.
+    """
     ranks = {node.instance_id: rank for rank, node in enumerate(before.nodes)} if before else {}
     beats = [node.beat for node in sorted(nodes, key=lambda node: _place(node, ranks))]
     return tuple(
@@ -176,10 +214,10 @@ def members(nodes: list[Node], before: EpochRecord | None) -> tuple[EpochNode, .
     )
 
 
-def _place(node: Node, ranks: dict[str, int]) -> tuple[bool, int, tuple[int, int, str], str]:
+def _place(node: Node, ranks: dict[str, int]) -> tuple[int, bool, int, tuple[int, int, str], str]:
     beat = node.beat
     rank = ranks.get(beat.instance_id, len(ranks))
-    return beat.role is not Role.COORDINATOR, rank, _number(beat.address), beat.instance_id
+    return beat.placement, beat.role is not Role.COORDINATOR, rank, _number(beat.address), beat.instance_id
 
 
 def _number(address: str) -> tuple[int, int, str]:

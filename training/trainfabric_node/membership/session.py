@@ -12,8 +12,9 @@ from typing import Any
 
 from trainfabric_node.checkpoint import new_nonce
 from trainfabric_node.jobs.ledger import JobLedger
-from trainfabric_node.jobs.records import ControllerAddress, JobSpec, NodeState, NodeStatus, Outcome, now
+from trainfabric_node.jobs.records import ControllerAddress, JobSpec, NodeState, NodeStatus, Outcome, StopRequest, now
 from trainfabric_node.membership.actions import Action, Conclude, Form, Replace, Say
+from trainfabric_node.membership.announced import Announcement, Announcements, BlockEnds
 from trainfabric_node.membership.census import Census
 from trainfabric_node.membership.clerk import Asked, Clerk
 from trainfabric_node.membership.core import Core, Own
@@ -32,6 +33,7 @@ from trainfabric_plan.errors import Refused, TrainfabricError, Unreachable
 _LOG = logging.getLogger(__name__)
 _METRICS_S = 10.0
 _MEMBERS_S = 30.0
+_QUEUE_S = 1.0
 _UP = (NodeState.RUNNING, NodeState.SPARE)
 _FAREWELL_S = 20.0
 """For the nodes of a run that has failed to upload what they have written, before they are released."""
@@ -53,6 +55,8 @@ class Station:
         fleet: Opens the fleet of a job.
         deployed: Opens the environment's fleet as it is deployed.
         metrics: Where training metrics go.
+        announcements: Opens the queue of what EC2 announces about nodes, if there is one; calls the first with each
+            announcement as long as the second does not say that the run is over.
         timings: How often things happen, and how long silence is borne.
         incarnation: Of this process.
         poll_s: Between two looks for a job.
@@ -67,6 +71,7 @@ class Station:
     fleet: Callable[[JobSpec], FleetLike]
     deployed: Callable[[], FleetLike]
     metrics: MetricSink
+    announcements: Callable[[Callable[[Announcement], None], Callable[[], bool]], Announcements] | None = None
     timings: dict[Profile, Timing] = field(default_factory=lambda: dict(PROFILES))
     incarnation: str = field(default_factory=new_nonce)
     poll_s: float = 1.0
@@ -137,6 +142,8 @@ class Session:
         self._woken = threading.Event()
         self._stale = ""
         self._leaving: Callable[[], bool] = lambda: False
+        self._has_ended = False
+        self._reservations = {one.capacity_reservation for one in spec.pins.groups.values()} if spec.pins else set()
         self._committed_step: int | None = None
         order = self._epochs.adopt()
         self._earlier = self._records.nodes()
@@ -154,6 +161,10 @@ class Session:
         census = Census(spec, station.instance_id, self._core, self._lock, self._hands, station.clock)
         self._census = Worker("census", census.count, _MEMBERS_S, self._woken.set)
         self._telemetry = Worker("metrics", self._metrics.publish_when_due, 1.0, self._woken.set)
+        self._workers = [self._clerks, self._handwork, self._census, self._telemetry]
+        if station.announcements:
+            queue = station.announcements(self._hear_announcement, self._is_over)
+            self._workers.append(Worker("announcements", queue.work, _QUEUE_S, self._woken.set))
         goes_on = f"goes on with epoch {order.record.number}" if order else "waits for the nodes"
         self._say(Event.CONTROLLER, {"node": station.instance_id, "detail": goes_on})
         if order:
@@ -175,18 +186,18 @@ class Session:
             Refused: If another controller goes on with the run.
         """
         self._leaving = leaving
-        workers = (self._clerks, self._handwork, self._census, self._telemetry)
-        for worker in workers:
+        for worker in self._workers:
             worker.start()
         try:
             while not leaving() and self._core.concluded is None:
                 self._look()
-                for worker in workers:
+                for worker in self._workers:
                     worker.check()
                 self._woken.wait(self._timing.beat_s / 2)
                 self._woken.clear()
         finally:
-            for worker in workers:
+            self._has_ended = True
+            for worker in self._workers:
                 worker.stop(_THREADS_S)
 
     def wake(self) -> None:
@@ -301,9 +312,26 @@ class Session:
         if asked.stop or self._stale:
             self._woken.set()
 
+    def _hear_announcement(self, said: Announcement) -> None:
+        """What EC2 says of nodes of others is dropped."""
+        if isinstance(said, BlockEnds):
+            if said.reservation in self._reservations:
+                detail = f"because Capacity Block {said.reservation} ends at {said.end}"
+                self._records.request_stop(StopRequest(detail=detail, requested=now()))
+                self._clerks.hurry()
+            return
+        with self._lock:
+            is_news = self._core.announce(said.instance_id, said.notice)
+        if is_news:
+            self._woken.set()
+
+    def _is_over(self) -> bool:
+        return self._has_ended or self._leaving() or self._core.concluded is not None
+
     def _statuses(self) -> list[NodeStatus]:
         with self._lock:
-            return statuses(self._core, self._station.clock(), self._earlier)
+            own = "" if self._spec.coordinator_trains else self._station.instance_id
+            return statuses(self._core, self._station.clock(), self._earlier, own)
 
     def _epoch(self) -> int:
         course = self._core.course

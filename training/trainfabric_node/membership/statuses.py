@@ -7,13 +7,14 @@ from collections.abc import Iterable
 from trainfabric_node.jobs.records import NodeState, NodeStatus, now
 from trainfabric_node.membership.core import Core
 from trainfabric_node.membership.roster import Node
+from trainfabric_plan.contract import Role
 
 _OPEN = [state for state in NodeState if state.ended or state is NodeState.JOINING]
 _SILENT = "not heard any more"
 _ENDS = {"done": NodeState.DONE, "stopped": NodeState.STOPPED, "failed": NodeState.FAILED}
 
 
-def statuses(core: Core, moment: float, earlier: Iterable[NodeStatus] = ()) -> list[NodeStatus]:
+def statuses(core: Core, moment: float, earlier: Iterable[NodeStatus] = (), own: str = "") -> list[NodeStatus]:
     """The status of every node that was ever heard in the run.
 
     Args:
@@ -21,12 +22,21 @@ def statuses(core: Core, moment: float, earlier: Iterable[NodeStatus] = ()) -> l
         moment: A time of the core's clock.
         earlier: What an earlier controller told; who is not heard by this one is told as lost, or would stay
             `running` for ever. A node that boots says itself that it is joining.
+        own: The controller's node, where it only controls and nobody else tells how it is.
     """
     found = [_status(core, node, moment) for node in core.roster]
-    silent = [one for one in earlier if one.state not in _OPEN and core.roster.get(one.instance_id) is None]
+    known = {own, *(node.beat.instance_id for node in core.roster)}
+    silent = [one for one in earlier if one.state not in _OPEN and one.instance_id not in known]
     lost = {"state": NodeState.LOST, "detail": _SILENT, "updated": now()}
     gone = [one for one in silent if core.concluded or core.roster.is_dead(one.instance_id, moment)]
-    return found + [one.model_copy(update=lost) for one in gone]
+    return [*_controlling(core, own), *found] + [one.model_copy(update=lost) for one in gone]
+
+
+def _controlling(core: Core, own: str) -> list[NodeStatus]:
+    if not own:
+        return []
+    state = _ENDS[core.concluded.state] if core.concluded else NodeState.CONTROLLING
+    return [NodeStatus(instance_id=own, role=Role.COORDINATOR, state=state, updated=now())]
 
 
 def _status(core: Core, node: Node, moment: float) -> NodeStatus:
@@ -36,7 +46,7 @@ def _status(core: Core, node: Node, moment: float) -> NodeStatus:
 
 
 def _state(core: Core, node: Node, moment: float) -> tuple[NodeState, str]:
-    name, notice, course, conclusion = node.beat.instance_id, node.beat.notice, core.course, core.concluded
+    name, notice, course, conclusion = node.beat.instance_id, node.notice, core.course, core.concluded
     in_epoch = course is not None and course.member(name) is not None
     if node.lost or (node.replaced and core.roster.is_silent(name, moment)):
         return NodeState.LOST, notice.detail if notice and node.is_leaving else _SILENT

@@ -68,7 +68,7 @@ class Watch:
 
     def let_go(self, node: Node, course: Course | None, now: float) -> Iterator[Action]:
         """A node that leaves is given back when its epoch, if it is in one, has ended."""
-        notice, name = node.beat.notice, node.beat.instance_id
+        notice, name = node.notice, node.beat.instance_id
         in_epoch = course is not None and course.end is None and course.member(name) is not None
         if notice is None or not node.is_leaving or node.replaced or in_epoch:
             return
@@ -108,7 +108,7 @@ class Watch:
             yield self.replace(node, detail, another=len(self.refused) <= REFUSALS)
 
     def _take_notice(self, node: Node) -> Iterator[Action]:
-        notice, name = node.beat.notice, node.beat.instance_id
+        notice, name = node.notice, node.beat.instance_id
         if notice is None or notice.kind in node.noticed:
             return
         node.noticed.add(notice.kind)
