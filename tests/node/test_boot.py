@@ -119,6 +119,52 @@ def _pins(lock: Path) -> list[str]:
     return [line for line in lock.read_text().splitlines() if line and not line.startswith("#")]
 
 
+def test_a_coordinator_that_only_controls_has_neither_launcher_nor_supervisor() -> None:
+    variables = {**NODE, NodeVariable.ROLE: "coordinator", NodeVariable.TRAINS: "0"}
+
+    assert boot("services", variables).stdout.splitlines() == [RENDEZVOUS_UNIT, CONTROLLER_UNIT]
+
+
+@pytest.mark.parametrize(
+    ("trains", "steps"),
+    [
+        ("0", "install_python create_environment install_services"),
+        ("1", "install_python create_environment check_accelerators check_efa install_lustre_client mount_lustre "
+         "install_services"),
+    ],
+)  # fmt: skip
+def test_a_coordinator_that_only_controls_needs_no_accelerators_no_efa_and_no_data(trains: str, steps: str) -> None:
+    stubs = """
+    for step in read_variables wait_for_apt keep_needrestart_away; do eval "$step() { :; }"; done
+    for step in install_python create_environment check_accelerators check_efa install_lustre_client mount_lustre \\
+      install_services; do eval "$step() { printf '%s ' $step; }"; done
+    tell_failures() { :; }
+    say() { :; }
+    """
+
+    booted = boot(f"{stubs} main", {**NODE, NodeVariable.ROLE: "coordinator", NodeVariable.TRAINS: trains})
+
+    assert booted.stdout.split() == steps.split()
+
+
+@pytest.mark.parametrize(("trains", "waits"), [("0", False), ("1", True)])
+def test_the_services_of_a_node_that_only_controls_wait_for_no_mount(tmp_path: Path, trains: str, waits: bool) -> None:
+    variables = {
+        **NODE,
+        NodeVariable.ROLE: "coordinator",
+        NodeVariable.TRAINS: trains,
+        NodeVariable.ROOT: str(tmp_path),
+    }
+    (tmp_path / "etc/trainfabric").mkdir(parents=True)
+
+    installed = boot("systemctl() { :; }; install_services", variables)
+
+    units = tmp_path / "etc/systemd/system"
+    assert installed.returncode == 0, installed.stderr
+    assert (units / CONTROLLER_UNIT).exists()
+    assert (units / f"{CONTROLLER_UNIT}.d/lustre.conf").exists() is waits
+
+
 def test_a_command_is_tried_until_it_succeeds(tmp_path: Path) -> None:
     tried = boot(
         f'second() {{ test -e {tmp_path}/x || {{ touch {tmp_path}/x; false; }}; }}; retry 3 0 second; echo "$?"'

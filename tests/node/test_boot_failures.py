@@ -7,12 +7,13 @@ from pathlib import Path
 import pytest
 
 from tests.node.booting import NODE, boot, program
-from tests.node.samples import deployed, spec
+from tests.node.samples import deployed, groups, spec
 from trainfabric_node.jobs import JobLedger, JobState, Outcome
 from trainfabric_node.jobs.records import now
 from trainfabric_node.jobs.status import job_status
 from trainfabric_node.store import open_store
 from trainfabric_plan.contract import CURRENT_JOB_KEY, NodeVariable, Role
+from trainfabric_plan.deployed import NodeGroup
 
 COORDINATOR = {**NODE, NodeVariable.ROLE: "coordinator"}
 # the AWS command line with a folder as its bucket
@@ -203,6 +204,17 @@ def test_boot_that_fails_where_the_service_runs_leaves_the_job_to_it(
 
     assert booted.returncode == 1
     assert not (tmp_path / "calls").exists()
+
+
+def test_the_workers_of_every_placement_group_are_released_before_the_coordinator_goes(
+    ledger: JobLedger, tmp_path: Path
+) -> None:
+    more = NodeGroup(name="lab-workers-2", role=Role.WORKER, launch_template=None, nodes=2, placement=1)
+    (tmp_path / "parameter").write_text(deployed(groups=(*groups(2), more)).model_dump_json())
+
+    _failing(tmp_path, "check_efa() { fail no EFA; }")
+
+    assert _changes(tmp_path) == [WORKERS, WORKERS.replace("lab-workers", "lab-workers-2"), OUTCOME, GIVEN_BACK]
 
 
 def test_boot_that_succeeds_releases_nothing(ledger: JobLedger, tmp_path: Path) -> None:
