@@ -233,6 +233,20 @@ def test_every_service_of_a_node_runs_from_its_unit_file(
         assert program == f"{node.root}/opt/trainfabric/venv/bin/python"
 
 
+def test_a_coordinator_that_only_controls_runs_nothing_else(deployed: Environment, runner: NodeRunner) -> None:
+    deployed.change_user_data("coordinator", ("TRAINFABRIC_EFA_DEVICES=32\n", "TRAINFABRIC_TRAINS=0\n"))
+    deployed.scale(coordinator=1)
+
+    node = only(runner)
+    said = booted(node)
+
+    assert said.splitlines()[-1] == "trainfabric boot: ready", said
+    installed = [path.name for path in (node.root / CONFIGURED).glob("trainfabric-*.service")]
+    assert sorted(installed) == sorted([RENDEZVOUS_UNIT, CONTROLLER_UNIT])
+    assert [line.split()[0] for line in calls(node)] == ["apt-get", "apt-get", "python3"]
+    assert service(node, CONTROLLER_UNIT)["TRAINFABRIC_TRAINS"] == "0"
+
+
 def test_a_changed_line_changes_what_boot_does(deployed: Environment, runner: NodeRunner) -> None:
     deployed.change_user_data(
         "worker", ("TRAINFABRIC_LUSTRE_MOUNT_POINT=/fsx\n", "TRAINFABRIC_LUSTRE_MOUNT_POINT=/mnt/data\n")
