@@ -108,15 +108,24 @@ class Course:
             return True
         return self.drain is not None and self.drain.at == "now" and now - self.drained >= timing.drain_s
 
+    @property
+    def _is_own(self) -> bool:
+        """Whether it runs somebody else's command, whose nodes need not have agreed before one of them ends."""
+        return not isinstance(self.record.plan, Plan)
+
+    def _has_to_finish(self, where: dict[str, Condition]) -> bool:
+        """Whether a command that has ended well on one node has not on another: it is started again to say so there."""
+        return self._is_own and any(one in ("lost", "anew", "failed") for one in where.values())
+
     def _patience(self, timing: Timing) -> float:
         """For the others once one has left: ranks of ours have agreed to, somebody else's node 0 may still save."""
-        finishing = self.drain is None and not isinstance(self.record.plan, Plan)
+        finishing = self.drain is None and self._is_own
         return FINISH_S if finishing else timing.drain_s
 
     def _judge(self, where: dict[str, Condition], roster: Roster, timing: Timing) -> End:
         said = {name: _said(name, self.record, roster) for name in where}
         step = max((one.step for one in said.values() if one), default=0)
-        if "done" in where.values():
+        if "done" in where.values() and not self._has_to_finish(where):
             return End(state="done", detail="all steps are done", step=step)
         if "resume" in where.values():  # all ranks had agreed, and what they saved was committed before any left
             return End(state="resume", detail=self.drain.detail if self.drain else "asked to leave", step=step)
