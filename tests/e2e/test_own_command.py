@@ -18,7 +18,7 @@ from trainfabric_plan.contract import COMMAND_UNIT, CONTROLLER_UNIT, SYSTEMD_UNI
 from trainfabric_plan.environment.file import read_environment
 
 ROOT = Path(__file__).parents[2]
-STEPS = 60
+STEPS = 150
 TIMEOUT_S = 120.0
 ENVIRONMENT = f"""\
 name: own
@@ -60,9 +60,8 @@ class Deployed:
         return status if status["state"] == "done" else None
 
     def saved(self) -> dict[str, Any]:
-        (file,) = self.session.nodes.glob("lustre/*/own/first/state.json")
-        found: dict[str, Any] = json.loads(file.read_text())
-        return found
+        found = [json.loads(file.read_text()) for file in self.session.nodes.glob("lustre/*/own/first/state.json")]
+        return found[0] if found else {}
 
     def wait_for(self, what: str, condition: Callable[[], Any]) -> Any:
         deadline = time.monotonic() + TIMEOUT_S
@@ -92,12 +91,12 @@ def test_a_command_survives_a_spot_notice_and_loses_no_step(deployed: Deployed) 
     # given a job that has trained some steps on three nodes
     started = deployed.trainfabric("job", "start", "first")
     folder = deployed.session.nodes
-    deployed.wait_for("ten steps", lambda: (deployed.trainfabric("job", "status", "first")["step"] or 0) >= 10)
-    units = {path.name for path in folder.glob("*/root/etc/systemd/system/trainfabric-*.service")}
-    installed = [json.loads(file.read_text()) for file in folder.glob("*/root/opt/trainfabric/venv/installed.json")]
     # when EC2 announces that it takes a node, and the job goes on to its end
+    deployed.wait_for("ten steps", lambda: deployed.saved().get("step", 0) >= 10)
     taken = deployed.workers()[-1]
     (folder / taken / SPOT_NOTICE).touch()
+    units = {path.name for path in folder.glob("*/root/etc/systemd/system/trainfabric-*.service")}
+    installed = [json.loads(file.read_text()) for file in folder.glob("*/root/opt/trainfabric/venv/installed.json")]
     ended = deployed.wait_for("the end", deployed.ended)
     # then the nodes were those of a command
     assert units == {COMMAND_UNIT, CONTROLLER_UNIT, SYSTEMD_UNIT}
