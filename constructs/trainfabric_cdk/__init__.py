@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from trainfabric_cdk.capacity import Capacity as Capacity
     from trainfabric_cdk.cluster.parallelcluster import ParallelClusterStack as ParallelClusterStack
     from trainfabric_cdk.errors import PropertyError as PropertyError
+    from trainfabric_cdk.fleet import Coordinator as Coordinator
     from trainfabric_cdk.fleet import SpotTrainingFleet as SpotTrainingFleet
     from trainfabric_cdk.network import EfaSecurityGroup as EfaSecurityGroup
     from trainfabric_cdk.network import TrainingVpc as TrainingVpc
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 _ROOMS = {
     "Capacity": "capacity",
     "CheckpointBucket": "storage",
+    "Coordinator": "fleet",
     "DataBucket": "storage",
     "EfaClusterPlacementGroup": "placement",
     "EfaSecurityGroup": "network",
@@ -51,6 +53,7 @@ _ROOMS = {
 __all__ = [
     "Capacity",
     "CheckpointBucket",
+    "Coordinator",
     "DataBucket",
     "EfaClusterPlacementGroup",
     "EfaSecurityGroup",

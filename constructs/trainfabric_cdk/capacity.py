@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import math
-import re
 from dataclasses import dataclass
 
 from aws_cdk import Tokenization
 from aws_cdk import aws_ec2 as ec2
 
 from trainfabric_cdk.errors import is_known, is_number
-from trainfabric_plan.capacity import CAPACITY_RULES, CapacityKind, CapacityRule, PlacementRule
+from trainfabric_plan.capacity import (
+    CAPACITY_RULES,
+    RESOURCE_GROUP,
+    CapacityKind,
+    CapacityRule,
+    PlacementRule,
+    names_reservation,
+    reservation_rule,
+)
 from trainfabric_plan.errors import mistake
-
-_RESERVATION = re.compile(r"cr-[0-9a-f]{8,17}")
-_RESOURCE_GROUP = re.compile(r"arn:aws[a-z-]*:resource-groups:[a-z0-9-]+:\d{12}:group/.+")
 
 _Launch = ec2.CfnLaunchTemplate
 
@@ -62,45 +66,65 @@ class Capacity:
         """A Capacity Block for ML, bought beforehand for some days; never in a placement group.
 
         Args:
-            reservation: Its id, `cr-…`.
+            reservation: Its id, `cr-…`. A token is not judged.
 
         Raises:
             InvalidInput: If it is no id of a capacity reservation.
         """
-        return cls(kind=CapacityKind.CAPACITY_BLOCK, reservation_id=_checked_reservation("block", reservation))
+        kind = CapacityKind.CAPACITY_BLOCK
+        return cls(kind=kind, reservation_id=_checked_reservation("block", kind, reservation))
 
     @classmethod
     def reservation(cls, reservation: str, *, placement_group_name: str | None = None) -> Capacity:
         """An On-Demand Capacity Reservation, or a resource group of them.
 
+        Nodes launch into reserved capacity alone. A launch that names a reservation fails when it is full, and one that
+        names a group is told not to go on demand instead, as it would (EC2 user guide, cr-groups-launch).
+
         Args:
-            reservation: Its id `cr-…`, or the ARN of a resource group.
+            reservation: Its id `cr-…`, or the ARN of a resource group. A token stands for an id; for the ARN of a group
+                that is made in the app, use `Capacity.reservation_group`.
             placement_group_name: The cluster placement group that it was made in, if it was made in one.
 
         Raises:
             InvalidInput: If it is neither.
         """
-        return cls._reserved("reservation", CapacityKind.RESERVATION, reservation, placement_group_name)
+        kind = CapacityKind.RESERVATION
+        checked = _checked_reservation("reservation", kind, reservation)
+        if is_known(checked) and RESOURCE_GROUP.fullmatch(checked):
+            return cls.reservation_group(checked, placement_group_name=placement_group_name)
+        return cls(kind=kind, reservation_id=checked, placement_group_name=placement_group_name)
+
+    @classmethod
+    def reservation_group(cls, arn: str, *, placement_group_name: str | None = None) -> Capacity:
+        """A resource group of On-Demand Capacity Reservations.
+
+        Args:
+            arn: ARN of the group. A token is not judged.
+            placement_group_name: The cluster placement group that the reservations were made in, if in one.
+
+        Raises:
+            InvalidInput: If it is no ARN of a resource group.
+        """
+        if not isinstance(arn, str) or (is_known(arn) and not RESOURCE_GROUP.fullmatch(arn)):
+            raise mistake("Capacity.reservation_group", "arn", "the ARN of a resource group", repr(arn))
+        return cls(kind=CapacityKind.RESERVATION, resource_group=arn, placement_group_name=placement_group_name)
 
     @classmethod
     def interruptible_reservation(cls, reservation: str, *, placement_group_name: str | None = None) -> Capacity:
-        """An interruptible Capacity Reservation: another account's spare one, taken back with two minutes' notice.
+        """An interruptible Capacity Reservation: what another team has reserved and does not use now, taken back with
+        two minutes' notice.
 
         Args:
-            reservation: Its id `cr-…`, or the ARN of a resource group.
+            reservation: Its id, `cr-…`. A token is not judged.
             placement_group_name: The cluster placement group that it was made in, if it was made in one.
 
         Raises:
-            InvalidInput: If it is neither.
+            InvalidInput: If it is no id of a capacity reservation.
         """
         kind = CapacityKind.INTERRUPTIBLE_RESERVATION
-        return cls._reserved("interruptible_reservation", kind, reservation, placement_group_name)
-
-    @classmethod
-    def _reserved(cls, name: str, kind: CapacityKind, reservation: str, group: str | None) -> Capacity:
-        if is_known(reservation) and isinstance(reservation, str) and _RESOURCE_GROUP.fullmatch(reservation):
-            return cls(kind=kind, resource_group=reservation, placement_group_name=group)
-        return cls(kind=kind, reservation_id=_checked_reservation(name, reservation), placement_group_name=group)
+        checked = _checked_reservation("interruptible_reservation", kind, reservation)
+        return cls(kind=kind, reservation_id=checked, placement_group_name=placement_group_name)
 
     @property
     def rule(self) -> CapacityRule:
@@ -136,19 +160,18 @@ class Capacity:
         if not self.rule.reserved:
             return None
         return _Launch.CapacityReservationSpecificationProperty(
+            # Without it EC2 launches on demand, and bills it, what a group has no room for.
+            capacity_reservation_preference="capacity-reservations-only" if self.resource_group else None,
             capacity_reservation_target=_Launch.CapacityReservationTargetProperty(
                 capacity_reservation_id=self.reservation_id,
                 capacity_reservation_resource_group_arn=self.resource_group,
-            )
+            ),
         )
 
 
-def _checked_reservation(name: str, reservation: object) -> str:
-    if not isinstance(reservation, str) or (is_known(reservation) and not _RESERVATION.fullmatch(reservation)):
-        rule = "the id of a capacity reservation, such as cr-0123456789abcdef0"
-        if name != "block":
-            rule += ", or the ARN of a resource group of them"
-        raise mistake(f"Capacity.{name}", "reservation", rule, repr(reservation))
+def _checked_reservation(name: str, kind: CapacityKind, reservation: object) -> str:
+    if not isinstance(reservation, str) or (is_known(reservation) and not names_reservation(kind, reservation)):
+        raise mistake(f"Capacity.{name}", "reservation", reservation_rule(kind), repr(reservation))
     return reservation
 
 

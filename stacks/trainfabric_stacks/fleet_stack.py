@@ -8,10 +8,9 @@ from aws_cdk import CfnOutput, Stack
 from aws_cdk import aws_ssm as ssm
 from constructs import Construct
 
-from trainfabric_cdk.fleet import Capacity, SpotTrainingFleet
+from trainfabric_cdk.fleet import Capacity, Coordinator, FleetGroup, SpotTrainingFleet
 from trainfabric_cdk.placement import EfaClusterPlacementGroup
 from trainfabric_plan import contract
-from trainfabric_plan.contract import Role
 from trainfabric_plan.deployed import DeployedEnvironment, NodeGroup
 from trainfabric_plan.environment import Environment, Fleet
 from trainfabric_plan.planning import AnyPlan, plan_for
@@ -55,9 +54,11 @@ class FleetStack(Stack):
             checkpoint_bucket=storage.checkpoint_bucket,
             lustre=storage.lustre.mount,
             lustre_mount_point=environment.storage.lustre.mount_point,
-            placement_group=EfaClusterPlacementGroup(self, "PlacementGroup") if wanted.efa else None,
+            placement_group=self._placement(wanted) if wanted.efa else None,
             workers=worker_capacity(wanted),
+            coordinator=coordinator(wanted),
             efa=wanted.efa,
+            interfaces=wanted.interfaces,
             image_id=wanted.ami_id,
             root_device=wanted.root_device,
             own_command=environment.training.command is not None,
@@ -69,6 +70,15 @@ class FleetStack(Stack):
         self._parameters(environment, storage)
         self._outputs(environment.region)
 
+    def _placement(self, wanted: Fleet) -> EfaClusterPlacementGroup:
+        return EfaClusterPlacementGroup(
+            self,
+            "PlacementGroup",
+            capacity=worker_capacity(wanted),
+            nodes=wanted.nodes + wanted.spares,
+            max_nodes_per_group=wanted.max_nodes_per_group,
+        )
+
     def _parameters(self, environment: Environment, storage: StorageStack) -> None:
         deployed = DeployedEnvironment(
             name=environment.name,
@@ -77,38 +87,59 @@ class FleetStack(Stack):
             checkpoint_bucket=storage.checkpoint_bucket.bucket_name,
             lustre_dns_name=storage.lustre.mount.dns_name,
             lustre_mount_name=storage.lustre.mount.mount_name,
-            groups=tuple(self._group(role, environment.fleet) for role in self.fleet.groups),
+            groups=tuple(_deployed(group) for group in self.fleet.node_groups),
             ranks_per_node=self.plan.ranks_per_node,
             asset_bucket=self.fleet.asset.s3_bucket_name,
             asset_key=self.fleet.asset.s3_object_key,
+            events_queue=self.fleet.notices.queue.queue_url,
         )
         self._parameter("EnvironmentParameter", contract.environment_parameter(environment.name), deployed)
         self._parameter("PlanParameter", contract.plan_parameter(environment.name), self.plan)
-
-    def _group(self, role: Role, wanted: Fleet) -> NodeGroup:
-        is_worker = role is Role.WORKER
-        return NodeGroup(
-            name=self.fleet.groups[role].ref,
-            role=role,
-            launch_template=self.fleet.launch_templates[role].ref,
-            nodes=wanted.nodes - 1 if is_worker else 1,
-            spares=wanted.spares if is_worker else 0,
-        )
 
     def _parameter(self, id: str, name: str, value: DeployedEnvironment | AnyPlan) -> None:
         ssm.StringParameter(self, id, parameter_name=name, string_value=value.model_dump_json())
 
     def _outputs(self, region: str) -> None:
-        for role, group in self.fleet.groups.items():
-            CfnOutput(self, f"{role.value.capitalize()}Group", value=group.ref)
-            CfnOutput(self, f"{role.value.capitalize()}LaunchTemplate", value=self.fleet.launch_templates[role].ref)
+        for group in self.fleet.node_groups:
+            role, number = group.role.value.capitalize(), "" if group.number == 1 else group.number
+            CfnOutput(self, f"{role}Group{number}", value=group.group.ref)
+            CfnOutput(self, f"{role}LaunchTemplate{number}", value=group.launch_template.ref)
         CfnOutput(self, "InterruptionTopic", value=self.fleet.notices.topic.topic_arn)
         CfnOutput(self, "CostPerHour", value=cost_text(self.plan), description=cost_description(region))
 
 
+def _deployed(group: FleetGroup) -> NodeGroup:
+    return NodeGroup(
+        name=group.group.ref,
+        role=group.role,
+        launch_template=group.launch_template.ref,
+        nodes=group.nodes,
+        spares=group.spares,
+        placement=group.placement,
+    )
+
+
 def worker_capacity(fleet: Fleet) -> Capacity:
     """How the environment wants its workers bought."""
-    return Capacity.spot(fleet.max_spot_price) if fleet.workers == "spot" else Capacity.on_demand()
+    group, reservation = fleet.placement_group_name, fleet.reservation or ""  # The rules refuse one without it.
+    match fleet.workers:
+        case "on_demand":
+            return Capacity.on_demand()
+        case "spot":
+            return Capacity.spot(fleet.max_spot_price)
+        case "capacity_block":
+            return Capacity.block(reservation)
+        case "reservation":
+            return Capacity.reservation(reservation, placement_group_name=group)
+        case "interruptible_reservation":
+            return Capacity.interruptible_reservation(reservation, placement_group_name=group)
+
+
+def coordinator(fleet: Fleet) -> Coordinator:
+    """What the environment wants its coordinator to be."""
+    if fleet.coordinator == "training":
+        return Coordinator.training()
+    return Coordinator.control(instance_type=fleet.control_instance_type)
 
 
 def cost_text(plan: AnyPlan) -> str:

@@ -8,6 +8,7 @@ import aws_cdk as cdk
 from constructs import Construct
 
 from trainfabric_cdk.cluster.parallelcluster import ParallelClusterStack
+from trainfabric_cdk.fleet import FleetGroup
 from trainfabric_cdk.replacements import warn_of_replacements
 from trainfabric_plan.contract import Tag, group_name
 from trainfabric_plan.environment import Environment
@@ -49,13 +50,13 @@ class TrainingEnvironment:
         on_slurm = environment.orchestrator == "parallelcluster"
         self.fleet = None if on_slurm else self._fleet()
         self.cluster = self._cluster() if on_slurm else None
-        groups = self.fleet.fleet.groups if self.fleet else {}
+        groups = self.fleet.fleet.node_groups if self.fleet else ()
         self.observability = ObservabilityStack(
             scope,
             self._id("Observability"),
             environment=environment,
             storage=self.storage,
-            groups={role.value: group_name(environment.name, role) for role in groups},
+            groups={_label(group): group_name(environment.name, group.role, group.number) for group in groups},
             **self._stack("observability"),
         )
         nodes = self.fleet or self.cluster
@@ -117,3 +118,7 @@ class TrainingEnvironment:
         for stack in self.stacks:
             for key, value in {**self._environment.tags, Tag.ENVIRONMENT: self._environment.name}.items():
                 cdk.Tags.of(stack).add(key, value)
+
+
+def _label(group: FleetGroup) -> str:
+    return group.role.value if group.number == 1 else f"{group.role.value} {group.number}"

@@ -212,24 +212,6 @@ def test_groups_instances_and_volumes_carry_environment_and_role(
     }
 
 
-def test_interruption_warnings_reach_an_encrypted_topic(
-    make_fleet: MakeFleet, properties: Properties, resources: Resources
-) -> None:
-    make_fleet()
-
-    ((topic_id, topic),) = resources("AWS::SNS::Topic").items()
-    (rule,), (key,) = properties("AWS::Events::Rule"), properties("AWS::KMS::Key")
-    assert rule["EventPattern"] == {
-        "source": ["aws.ec2"],
-        "detail-type": ["EC2 Spot Instance Interruption Warning", "EC2 Instance Rebalance Recommendation"],
-    }
-    assert [target["Arn"] for target in rule["Targets"]] == [{"Ref": topic_id}]
-    assert "KmsMasterKeyId" in topic["Properties"]
-    assert key["EnableKeyRotation"] is True
-    publishers = [s["Principal"].get("Service") for s in key["KeyPolicy"]["Statement"]]
-    assert "events.amazonaws.com" in publishers
-
-
 def test_a_node_with_one_interface_may_have_a_public_address_in_a_public_subnet(
     stack: cdk.Stack, make_fleet: MakeFleet, resources: Resources
 ) -> None:

@@ -64,7 +64,8 @@ GROUP, TEMPLATE = "AWS::AutoScaling::AutoScalingGroup", "AWS::EC2::LaunchTemplat
         ),
         (
             {"workers": "spot"},
-            "Demo/Fleet: workers must be a Capacity, got 'spot'; use Capacity.spot() or Capacity.on_demand()",
+            "Demo/Fleet: workers must be a Capacity, got 'spot'; use Capacity.spot(), .on_demand(), .block(), "
+            ".reservation() or .interruptible_reservation()",
         ),
         (
             {"root_device": "xvda"},

@@ -177,7 +177,8 @@ def test_a_custom_image_stands_beside_the_operating_system() -> None:
         ({"nodes": "8"}, "Slurm: nodes must be a whole number, got '8'"),
         (
             {"workers": "spot"},
-            "Slurm: workers must be a Capacity, got 'spot'; use Capacity.spot() or Capacity.on_demand()",
+            "Slurm: workers must be a Capacity, got 'spot'; use Capacity.spot(), .on_demand(), .block(), "
+            ".reservation() or .interruptible_reservation()",
         ),
         (
             {"head_node_instance_type": "m7i.2xlrage"},

@@ -11,6 +11,7 @@ from trainfabric_cdk import testing
 NAMES = [
     "Capacity",
     "CheckpointBucket",
+    "Coordinator",
     "DataBucket",
     "EfaClusterPlacementGroup",
     "EfaSecurityGroup",

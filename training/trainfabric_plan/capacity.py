@@ -1,16 +1,29 @@
 """How nodes can be bought, and what each way asks of a launch: market, reservation, placement.
 
-One table for every orchestrator. Sources: EC2 API reference (RunInstances: InstanceMarketOptions,
-CapacityReservationSpecification), EC2 user guide (placement-groups, capacity-blocks-launch, interruptible capacity
-reservations), read 2026-11.
+One table for every orchestrator. Sources, read 2026-11-30: EC2 API (botocore 1.44.8: `MarketType`,
+`LaunchTemplateCapacityReservationSpecificationRequest`, `UsageClassType`), EC2 user guide (placement-groups,
+capacity-blocks-launch, cr-cpg, capacity-consumer-procedures), EC2 Auto Scaling user guide
+(launch-template-capacity-blocks, target-capacity-reservations), AWS PCS user guide (capacity-reservations-iodcr).
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
+
+from trainfabric_plan.catalog import InstanceType
+
+RESERVATION_ID = re.compile(r"cr-[0-9a-f]{8,17}")
+"""Id of a capacity reservation of any kind, a Capacity Block among them."""
+
+RESOURCE_GROUP = re.compile(r"arn:aws[a-z-]*:resource-groups:[a-z0-9-]+:\d{12}:group/.+")
+"""ARN of a resource group of capacity reservations."""
+
+MOST_NODES_OF_A_BLOCK = 64
+"""Instances of one Capacity Block (EC2 API, DescribeCapacityBlockOfferings: InstanceCount, botocore 1.44.8)."""
 
 
 class CapacityKind(StrEnum):
@@ -40,8 +53,12 @@ class CapacityRule:
 
     Attributes:
         market_type: `MarketType` of a launch template's market options; `None` where it must be absent.
-        usage_class: EC2's `SupportedUsageClasses` entry that an instance type needs.
+        usage_class: Entry of EC2's `SupportedUsageClasses` that a type needs. EC2 knows none for interruptible
+            reservations, which lend instances of an On-Demand one.
         reserved: Whether a capacity reservation is named.
+        groups: Whether a resource group of reservations may stand for one. A launch takes a single market, and a group
+            may mix them (EC2 user guide, cr-groups-launch); about interruptible ones in groups AWS's guides disagree
+            (EC2: yes; PCS: no), so that only their id is taken.
         placement: What it says about placement.
         interruptible: Whether EC2 takes nodes back during the run with two minutes' notice.
     """
@@ -51,6 +68,7 @@ class CapacityRule:
     reserved: bool
     placement: PlacementRule
     interruptible: bool
+    groups: bool = False
 
 
 CAPACITY_RULES: Mapping[CapacityKind, CapacityRule] = MappingProxyType(
@@ -82,6 +100,7 @@ CAPACITY_RULES: Mapping[CapacityKind, CapacityRule] = MappingProxyType(
             reserved=True,
             placement=PlacementRule.OF_RESERVATION,
             interruptible=False,
+            groups=True,
         ),
         CapacityKind.INTERRUPTIBLE_RESERVATION: CapacityRule(
             market_type="interruptible-capacity-reservation",
@@ -92,3 +111,20 @@ CAPACITY_RULES: Mapping[CapacityKind, CapacityRule] = MappingProxyType(
         ),
     }
 )
+
+
+def reservation_rule(kind: CapacityKind) -> str:
+    """What names the reservation of a kind, in words."""
+    group = ", or the ARN of a resource group of them" if CAPACITY_RULES[kind].groups else ""
+    return f"the id of a capacity reservation, such as cr-0123456789abcdef0{group}"
+
+
+def names_reservation(kind: CapacityKind, text: str) -> bool:
+    """Whether a text names a reservation that this kind takes."""
+    of_group = CAPACITY_RULES[kind].groups and RESOURCE_GROUP.fullmatch(text)
+    return bool(of_group or RESERVATION_ID.fullmatch(text))
+
+
+def are_in_ultraservers(instance: InstanceType) -> bool:
+    """Whether a block of the type counts UltraServers instead of instances."""
+    return instance.name.startswith("p6e-")

@@ -11,9 +11,9 @@ from constructs import IConstruct
 
 from trainfabric_cdk.capacity import Capacity
 from trainfabric_cdk.errors import at_construct, is_known, is_whole_number, property_error, refuse
+from trainfabric_cdk.fleet.coordinator import Coordinator
 from trainfabric_cdk.network import EfaSecurityGroup
-from trainfabric_cdk.placement import EfaClusterPlacementGroup
-from trainfabric_plan.catalog import InstanceType
+from trainfabric_plan.catalog import InstanceType, offers_bandwidth
 from trainfabric_plan.catalog import instance_type as catalog_row
 from trainfabric_plan.errors import Mistake
 from trainfabric_plan.mount_points import mount_point_problem
@@ -23,26 +23,26 @@ _ENVIRONMENT = re.compile(r"[a-z][a-z0-9-]{1,29}")
 _DEVICE = re.compile(r"/dev/[a-z0-9]+")
 
 
-def checked_instance(scope: IConstruct, instance_type: object, *, efa: bool) -> InstanceType:
-    """The catalog's row of the one instance type.
+def checked_instance(
+    scope: IConstruct, instance_type: object, *, efa: bool, name: str = "instance_type"
+) -> InstanceType:
+    """The catalog's row of the one instance type, given as the property `name`.
 
     Raises:
         PropertyError: If it is not one, not known, or has no EFA where EFA is asked.
     """
     if not isinstance(instance_type, str):
         got = ", ".join(map(str, instance_type)) if isinstance(instance_type, list | tuple | set) else instance_type
-        raise property_error(
-            scope, "instance_type", "one instance type, as text: EFA and the ranks need equal nodes", got
-        )
+        raise property_error(scope, name, "one instance type, as text: EFA and the ranks need equal nodes", got)
     if not is_known(instance_type):
         remedy = "give it as text: the interfaces of a node follow from it"
-        raise property_error(scope, "instance_type", "a type of the catalog", "a token", remedy)
+        raise property_error(scope, name, "a type of the catalog", "a token", remedy)
     with at_construct(scope):
         row = catalog_row(instance_type)
-        with_efa = row.efa_interface_count
-    if efa and not with_efa:
+        without_efa = efa and not row.efa_interface_count
+    if without_efa:
         remedy = "choose a type with EFA or set efa=False"
-        raise property_error(scope, "instance_type", "a type with EFA while efa is on", row.name, remedy)
+        raise property_error(scope, name, "a type with EFA while efa is on", row.name, remedy)
     return row
 
 
@@ -78,6 +78,21 @@ def check_training(scope: IConstruct, instance: InstanceType, *, own_command: bo
         raise property_error(scope, "training_image", IMAGE_RULE, repr(training_image), remedy)
 
 
+def check_interfaces(scope: IConstruct, instance: InstanceType, interfaces: object, *, efa: bool) -> None:
+    """Refuse a layout that the type does not have.
+
+    Raises:
+        PropertyError: If interfaces for bandwidth are asked of a type that has no such layout.
+    """
+    if interfaces == "addresses":
+        return
+    if interfaces != "bandwidth":
+        raise property_error(scope, "interfaces", "addresses or bandwidth", repr(interfaces))
+    if not efa or not offers_bandwidth(instance):
+        why = f"for {instance.name}, which has no second layout" if efa else "without EFA: a node has one interface"
+        raise property_error(scope, "interfaces", f"addresses {why}", "bandwidth", "leave it out")
+
+
 def check_fleet(
     scope: IConstruct,
     *,
@@ -86,6 +101,7 @@ def check_fleet(
     nodes: object,
     spares: object,
     workers: object,
+    coordinator: object,
     mount_point: str,
     root_device: str,
 ) -> None:
@@ -99,7 +115,8 @@ def check_fleet(
         (
             *_name_and_place(where, environment, subnet),
             *node_mistakes(where, nodes, workers),
-            *_spare_mistakes(where, nodes, spares),
+            *_spare_mistakes(where, nodes, spares, coordinator),
+            *_coordinator_mistakes(where, coordinator),
             *_disks(where, mount_point, root_device),
         )
     )
@@ -115,11 +132,17 @@ def node_mistakes(where: str, nodes: object, workers: object) -> Iterator[Mistak
     elif nodes < 1:
         yield Mistake(where=where, name="nodes", rule="at least 1", got=str(nodes))
     if workers is not None and not isinstance(workers, Capacity):
-        remedy = "use Capacity.spot() or Capacity.on_demand()"
+        remedy = "use Capacity.spot(), .on_demand(), .block(), .reservation() or .interruptible_reservation()"
         yield Mistake(where=where, name="workers", rule="a Capacity", got=repr(workers), remedy=remedy)
 
 
-def _spare_mistakes(where: str, nodes: object, spares: object) -> Iterator[Mistake]:
+def _coordinator_mistakes(where: str, coordinator: object) -> Iterator[Mistake]:
+    if not isinstance(coordinator, Coordinator):
+        remedy = "use Coordinator.training() or Coordinator.control()"
+        yield Mistake(where=where, name="coordinator", rule="a Coordinator", got=repr(coordinator), remedy=remedy)
+
+
+def _spare_mistakes(where: str, nodes: object, spares: object, coordinator: object) -> Iterator[Mistake]:
     if not is_known(spares):
         remedy = "give it as a number: what is launched follows from it"
         yield Mistake(where=where, name="spares", rule="at least 0", got="a token", remedy=remedy)
@@ -127,7 +150,7 @@ def _spare_mistakes(where: str, nodes: object, spares: object) -> Iterator[Mista
         yield Mistake(where=where, name="spares", rule="a whole number", got=repr(spares))
     elif spares < 0:
         yield Mistake(where=where, name="spares", rule="at least 0", got=str(spares))
-    elif spares and nodes == 1:
+    elif spares and nodes == 1 and (not isinstance(coordinator, Coordinator) or coordinator.trains):
         rule = "0 for one node: spares take the place of workers"
         yield Mistake(where=where, name="spares", rule=rule, got=str(spares), remedy="add nodes")
 
@@ -152,25 +175,12 @@ def _disks(where: str, mount_point: str, root_device: str) -> Iterator[Mistake]:
         yield Mistake(where=where, name="root_device", rule=rule, got=repr(root_device), remedy=remedy)
 
 
-def single_group(placement: EfaClusterPlacementGroup | ec2.IPlacementGroup | None) -> ec2.IPlacementGroup | None:
-    """The one group of all nodes; `None` if they are in none.
-
-    Raises:
-        PropertyError: If there are several.
-    """
-    if not isinstance(placement, EfaClusterPlacementGroup):
-        return placement
-    return placement.placement_group if any(range.group for range in placement.groups) else None
-
-
-def warn_of_slow_network(
-    scope: IConstruct, instance: InstanceType, *, nodes: int, efa: bool, placement_group: object
-) -> None:
+def warn_of_slow_network(scope: IConstruct, instance: InstanceType, *, nodes: int, efa: bool, placed: bool) -> None:
     """Warn where several nodes would be slower than what they cost, though they would run."""
     warn = Annotations.of(scope).add_warning_v2
     if nodes > 1 and not efa and instance.efa_interface_count:
         warn("trainfabric:efaOff", f"{instance.name} has EFA, but efa is off: the ranks talk over TCP")
-    if nodes > 1 and efa and placement_group is None:
+    if nodes > 1 and efa and not placed:
         warn(
             "trainfabric:noPlacementGroup",
             "nodes with EFA stand anywhere in the zone without an EfaClusterPlacementGroup: give placement_group",

@@ -12,6 +12,7 @@ from aws_cdk import CfnTag, Fn, IStableStringProducer, Lazy, Stack
 from aws_cdk import aws_autoscaling as autoscaling
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kms as kms
 from constructs import Construct
 
 from trainfabric_cdk.capacity import Capacity
@@ -43,10 +44,11 @@ class NodeLaunchTemplate(ec2.CfnLaunchTemplate):
         interfaces: Sequence[Interface],
         security_group: ec2.ISecurityGroup,
         associate_public_ip: bool,
-        placement_group: ec2.IPlacementGroup | None,
+        placement_group: str | None,
         profile: iam.CfnInstanceProfile,
         capacity: Capacity,
         root_device: str,
+        volume_key: kms.IKey | None,
         user_data: str,
         tags: Mapping[str, str],
     ) -> None:
@@ -61,13 +63,14 @@ class NodeLaunchTemplate(ec2.CfnLaunchTemplate):
                 image_id=image_id,
                 iam_instance_profile=_Launch.IamInstanceProfileProperty(arn=profile.attr_arn),
                 instance_market_options=capacity.market_options(),
+                capacity_reservation_specification=capacity.reservation_specification(),
                 instance_initiated_shutdown_behavior="terminate",
                 network_interfaces=[
                     _network_interface(interface, security_group, associate_public_ip) for interface in interfaces
                 ],
                 placement=_placement(placement_group),
                 metadata_options=_metadata_options(),
-                block_device_mappings=[_root_volume(root_device)],
+                block_device_mappings=[_root_volume(root_device, volume_key)],
                 monitoring=_Launch.MonitoringProperty(enabled=True),
                 tag_specifications=_tag_specifications(tags),
                 user_data=Fn.base64(user_data),
@@ -116,8 +119,8 @@ def _network_interface(
     )
 
 
-def _placement(group: ec2.IPlacementGroup | None) -> ec2.CfnLaunchTemplate.PlacementProperty | None:
-    return _Launch.PlacementProperty(group_name=group.placement_group_name) if group else None
+def _placement(group: str | None) -> ec2.CfnLaunchTemplate.PlacementProperty | None:
+    return None if group is None else _Launch.PlacementProperty(group_name=group)
 
 
 def _metadata_options() -> ec2.CfnLaunchTemplate.MetadataOptionsProperty:
@@ -126,9 +129,13 @@ def _metadata_options() -> ec2.CfnLaunchTemplate.MetadataOptionsProperty:
     )
 
 
-def _root_volume(device: str) -> ec2.CfnLaunchTemplate.BlockDeviceMappingProperty:
+def _root_volume(device: str, key: kms.IKey | None) -> ec2.CfnLaunchTemplate.BlockDeviceMappingProperty:
     volume = _Launch.EbsProperty(
-        encrypted=True, volume_type="gp3", volume_size=ROOT_VOLUME_GIB, delete_on_termination=True
+        encrypted=True,
+        kms_key_id=key.key_arn if key else None,
+        volume_type="gp3",
+        volume_size=ROOT_VOLUME_GIB,
+        delete_on_termination=True,
     )
     return _Launch.BlockDeviceMappingProperty(device_name=device, ebs=volume)
 

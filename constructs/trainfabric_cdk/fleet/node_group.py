@@ -13,6 +13,10 @@ from trainfabric_cdk.acknowledge import acknowledge
 METRICS = ("GroupDesiredCapacity", "GroupInServiceInstances", "GroupPendingInstances")
 """Group metrics that CloudWatch gets; Auto Scaling sends none unless asked."""
 
+HEALTH_CHECK_GRACE_S = 600
+"""How long a new node may fail EC2's status checks: machines with terabytes of memory take minutes to come up. A choice
+of ours; a node that is lost is noticed by the controller, whatever the group says."""
+
 _Group = autoscaling.CfnAutoScalingGroup
 
 
@@ -20,8 +24,13 @@ class NodeGroup(autoscaling.CfnAutoScalingGroup):
     """From no node to `most` nodes of one launch template in one subnet.
 
     It names no desired capacity: a deploy neither starts nodes nor stops those of a running job. New nodes have no
-    scale-in protection; the controller of a job protects those that train. Capacity rebalancing stays off, because it
-    launches replacements before it terminates and the placement group need not have room.
+    scale-in protection; the controller of a job protects those that train.
+
+    What replaces a node is written out, though some of it is EC2's default: only what EC2 finds stopped or gone is
+    replaced by the group itself, one for one, the old node first, since neither a placement group nor a reservation
+    need have room for another. A rebalance recommendation replaces nothing; the controller hears of it and decides.
+    With one subnet there is no zone to balance, so that AZRebalance, which no template can suspend, has nothing to do.
+    Without an update policy a deploy replaces no node, and without a mixed instances policy all nodes are bought alike.
 
     It launches the default version of the template, which only `trainfabric job start` moves: it makes a version of the
     job's own from the newest one and makes that the default. CloudFormation adds versions and leaves the default alone
@@ -49,6 +58,12 @@ class NodeGroup(autoscaling.CfnAutoScalingGroup):
             vpc_zone_identifier=[subnet.subnet_id],
             launch_template=_Group.LaunchTemplateSpecificationProperty(
                 launch_template_id=launch_template.ref, version=launch_template.attr_default_version_number
+            ),
+            capacity_rebalance=False,
+            health_check_type="EC2",
+            health_check_grace_period=HEALTH_CHECK_GRACE_S,
+            instance_maintenance_policy=_Group.InstanceMaintenancePolicyProperty(
+                min_healthy_percentage=0, max_healthy_percentage=100
             ),
             metrics_collection=[_Group.MetricsCollectionProperty(granularity="1Minute", metrics=list(METRICS))],
             tags=[

@@ -7,14 +7,14 @@ from constructs import IConstruct
 
 from trainfabric_cdk.errors import property_error
 from trainfabric_cdk.network.node_subnet import subnet_resource
-from trainfabric_plan.catalog import InstanceType, Interface, efa_interfaces
+from trainfabric_plan.catalog import InstanceType, Interface, InterfaceMode, efa_interfaces
 
 PRIMARY_ONLY_REMEDY = "use a private subnet with a NAT gateway, as TrainingVpc has, and no public address"
 
 
-def node_interfaces(instance: InstanceType, *, efa: bool) -> tuple[Interface, ...]:
+def node_interfaces(instance: InstanceType, *, efa: bool, mode: InterfaceMode = "addresses") -> tuple[Interface, ...]:
     """The interfaces of one node: the EFA layout of the catalog, or a single ENA interface without EFA."""
-    layout = efa_interfaces(instance)
+    layout = efa_interfaces(instance, mode=mode)
     return layout if efa else layout[:1]
 
 

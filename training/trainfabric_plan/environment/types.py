@@ -169,8 +169,8 @@ class Fleet(Strict):
     """Workers beyond nodes that a job keeps up and warm, billed like the others, to take the place of a lost node at
     once."""
     workers: Literal["on_demand", "spot", "capacity_block", "reservation", "interruptible_reservation"] = "spot"
-    """How the workers are bought. The coordinator is on demand beside on_demand, spot and interruptible_reservation, and
-    of the same reservation as the workers otherwise, if it trains."""
+    """How the workers are bought. The coordinator is on demand beside on_demand, spot and interruptible_reservation,
+    and of the same reservation as the workers otherwise, if it trains."""
     reservation: str | None = None
     """Of workers capacity_block, reservation and interruptible_reservation: cr-…, or the ARN of a resource group of
     reservations (not for a block)."""
@@ -186,7 +186,7 @@ class Fleet(Strict):
     """Of EFA types that offer both: one IP address per node, or all of the node's IP bandwidth with an address for each
     ENA interface."""
     prepared_image: bool = False
-    """Whether ami_id holds all that boot would install: the Python environment of the lock file and the Lustre client."""
+    """Whether ami_id holds all that boot would install: Python environment of the lock file and Lustre client."""
     max_spot_price: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
     """Most US dollars per hour for a spot node; the on-demand price if not given. Only for spot workers."""
     efa: bool = True

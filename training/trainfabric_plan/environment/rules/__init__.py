@@ -6,13 +6,13 @@ Each module of this package ends in its `RULES`.
 
 from __future__ import annotations
 
-from trainfabric_plan.environment.rules import cluster, fleet, network, storage, training
+from trainfabric_plan.environment.rules import capacity, cluster, fleet, network, storage, training
 from trainfabric_plan.environment.rules.sections import Sections
 from trainfabric_plan.errors import Mistake
 
 __all__ = ["Sections", "mistakes_across"]
 
-_RULES = (*network.RULES, *fleet.RULES, *storage.RULES, *training.RULES, *cluster.RULES)
+_RULES = (*network.RULES, *fleet.RULES, *capacity.RULES, *storage.RULES, *training.RULES, *cluster.RULES)
 
 
 def mistakes_across(where: str, given: Sections) -> list[Mistake]:
