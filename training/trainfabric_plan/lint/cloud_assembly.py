@@ -34,7 +34,8 @@ def _read(file: Path) -> Template:
         body = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise mistake(str(file), "the template", "valid JSON", " ".join(str(error).split())) from None
-    return template_from(body, str(file))
+    empty = isinstance(body, dict) and "Resources" not in body  # a stack of which nothing is left
+    return template_from({**body, "Resources": {}} if empty else body, str(file))
 
 
 def template_from(body: Any, name: str, **given: Any) -> Template:
