@@ -72,12 +72,34 @@ def _nodes(environment: Environment) -> Iterator[CostItem]:
     if environment.orchestrator == "parallelcluster":
         yield _on_demand(environment.parallelcluster.head_node_instance_type, 1, region)
         on_demand, workers = 0, fleet.nodes
+    elif fleet.coordinator == "control":
+        yield _on_demand(fleet.control_instance_type, 1, region)
+        on_demand, workers = 0, fleet.nodes + fleet.spares
+    if fleet.workers in ("capacity_block", "reservation"):
+        yield _reserved(fleet.workers, fleet.instance_type, on_demand + workers, region)
+        return
     if fleet.workers == "on_demand":
         on_demand, workers = on_demand + workers, 0
     if on_demand:
         yield _on_demand(fleet.instance_type, on_demand, region, spares if not workers else 0)
-    if workers:
+    if workers and fleet.workers == "interruptible_reservation":
+        yield _reserved(fleet.workers, fleet.instance_type, workers, region)
+    elif workers:
         yield _spot(fleet.instance_type, workers, region, spares)
+
+
+def _reserved(workers: str, instance_type: str, count: int, region: str) -> CostItem:
+    """A block is paid when it is bought, and EC2 bills reserved capacity whether or not nodes run in it."""
+    item = f"{count} × {instance_type} of a {workers.replace('_', ' ')}"
+    if workers == "capacity_block":
+        basis = "paid beforehand, when the block was bought; nothing is billed for its nodes by the hour"
+        return CostItem(item=item, usd_per_hour=None, basis=basis)
+    if workers == "interruptible_reservation":
+        basis = "reserved by another team; no source says what its instances are billed at"
+        return CostItem(item=item, usd_per_hour=None, basis=basis)
+    listed = _on_demand(instance_type, count, region)
+    basis = f"{listed.basis}; billed from the reservation's creation to its end, whether or not nodes run"
+    return CostItem(item=item, usd_per_hour=listed.usd_per_hour, basis=basis)
 
 
 def _elsewhere(region: str) -> str:

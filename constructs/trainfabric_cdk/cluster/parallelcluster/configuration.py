@@ -26,7 +26,10 @@ class Queue:
         name: Lower-case letters, digits and hyphens, at most 25.
         instance_type: One EC2 type.
         most_nodes: Most nodes that Slurm starts.
-        capacity: `SPOT` or `ONDEMAND`.
+        capacity: `SPOT`, `ONDEMAND`, or `CAPACITY_BLOCK`, whose nodes are static: it starts with all of them.
+        reservation_id: Capacity reservation or block that the nodes are of.
+        resource_group: ARN of a resource group of reservations instead.
+        placement_group_name: Group that the reservation was made in.
         max_spot_price: Most US dollars per instance-hour; the on-demand price if `None`.
         efa: Elastic Fabric Adapter, and with it a cluster placement group.
     """
@@ -34,7 +37,10 @@ class Queue:
     name: str
     instance_type: str
     most_nodes: int
-    capacity: Literal["SPOT", "ONDEMAND"]
+    capacity: Literal["SPOT", "ONDEMAND", "CAPACITY_BLOCK"]
+    reservation_id: str | None = None
+    resource_group: str | None = None
+    placement_group_name: str | None = None
     max_spot_price: float | None = None
     efa: bool = True
 
@@ -60,13 +66,24 @@ class Queue:
         resource: dict[str, Any] = {
             "Name": f"{self.name}-nodes",
             "InstanceType": self.instance_type,
-            "MinCount": 0,
+            "MinCount": self.most_nodes if self.capacity == "CAPACITY_BLOCK" else 0,
             "MaxCount": self.most_nodes,
             "Efa": {"Enabled": self.efa},
         }
         if self.max_spot_price is not None:
             resource["SpotPrice"] = self.max_spot_price
+        if self.reservation_id is not None:
+            resource["CapacityReservationTarget"] = {"CapacityReservationId": self.reservation_id}
+        elif self.resource_group is not None:
+            resource["CapacityReservationTarget"] = {"CapacityReservationResourceGroupArn": self.resource_group}
         return resource
+
+    def placement(self) -> dict[str, Any]:
+        """The placement group: one that ParallelCluster makes, that of the reservation, or none."""
+        if self.placement_group_name is not None:
+            return {"Name": self.placement_group_name}
+        reserved = self.reservation_id is not None or self.resource_group is not None
+        return {"Enabled": self.efa and not reserved}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -164,7 +181,7 @@ class ClusterConfiguration:
             "Networking": {
                 "SubnetIds": [self.subnet_id],
                 "AdditionalSecurityGroups": [self.security_group_id],
-                "PlacementGroup": {"Enabled": queue.efa},
+                "PlacementGroup": queue.placement(),
             },
             "ComputeSettings": {"LocalStorage": {"RootVolume": {"Encrypted": True, "VolumeType": "gp3", "Size": 200}}},
             "ComputeResources": [queue.compute_resource()],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 from aws_cdk import CfnOutput, CfnStack, CustomResource, Fn, Stack
 from aws_cdk import aws_ec2 as ec2
@@ -16,6 +16,7 @@ from trainfabric_cdk.errors import at_construct, is_known, property_error, refus
 from trainfabric_cdk.fleet import Capacity
 from trainfabric_cdk.fleet.checks import checked_instance, node_mistakes
 from trainfabric_cdk.network import node_interfaces, refuse_public_addresses
+from trainfabric_plan.capacity import CapacityKind
 from trainfabric_plan.catalog import instance_type as catalog_row
 from trainfabric_plan.contract import Paths, Tag
 from trainfabric_plan.errors import Mistake
@@ -26,6 +27,12 @@ _TEMPLATE = (
     "https://${{AWS::Region}}-aws-parallelcluster.s3.${{AWS::Region}}.${{AWS::URLSuffix}}"
     "/parallelcluster/{version}/templates/custom_resource/cluster.yaml"
 )
+_CAPACITY_TYPES: Mapping[CapacityKind, Literal["SPOT", "ONDEMAND", "CAPACITY_BLOCK"]] = {
+    CapacityKind.ON_DEMAND: "ONDEMAND",
+    CapacityKind.SPOT: "SPOT",
+    CapacityKind.CAPACITY_BLOCK: "CAPACITY_BLOCK",
+    CapacityKind.RESERVATION: "ONDEMAND",
+}
 _CLUSTER_NAME = re.compile(r"[a-zA-Z][a-zA-Z0-9-]{0,59}")
 
 
@@ -91,6 +98,9 @@ class ParallelClusterStack(Stack):
     ) -> None:
         super().__init__(scope, id, **stack)
         refuse(node_mistakes(self.node.path, nodes, workers))
+        if workers is not None and workers.kind not in _CAPACITY_TYPES:
+            rule = "spot, on_demand, capacity_block or reservation: release 3.16.1 knows no interruptible reservations"
+            raise property_error(self, "workers", rule, workers.kind.value, "use a SpotTrainingFleet")
         instance = checked_instance(self, instance_type, efa=efa)
         self._check_head_node(head_node_instance_type)
         interfaces = node_interfaces(instance, efa=efa)
@@ -155,7 +165,10 @@ def _queue(instance_type: str, nodes: int, workers: Capacity, efa: bool) -> Queu
         name="train",
         instance_type=instance_type,
         most_nodes=nodes,
-        capacity="SPOT" if workers.is_spot else "ONDEMAND",
+        capacity=_CAPACITY_TYPES[workers.kind],
+        reservation_id=workers.reservation_id,
+        resource_group=workers.resource_group,
+        placement_group_name=workers.placement_group_name,
         max_spot_price=workers.max_price,
         efa=efa,
     )
