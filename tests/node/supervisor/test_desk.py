@@ -5,9 +5,12 @@ import time
 
 import pytest
 
+from tests.node.imds import running_imds
+from trainfabric_node.agent.agent import host_of
 from trainfabric_node.agent.desk import Desk
 from trainfabric_node.agent.host import Node
 from trainfabric_node.membership.protocol import Answer, NodeEpoch, Notice
+from trainfabric_node.settings import read_settings
 from trainfabric_plan.contract import Role
 
 
@@ -38,6 +41,20 @@ def test_beats_are_numbered_and_say_how_the_node_is(desk: Desk) -> None:
     assert (first.sequence, first.ready, first.epoch) == (1, False, None)
     assert (second.sequence, second.ready, second.epoch) == (2, True, _epoch(7))
     assert desk.number == 3
+
+
+def test_a_beat_says_in_which_placement_group_the_node_is_as_its_settings_have_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("trainfabric_node.agent.agent.open_store", lambda uri: None)
+    given = {"TRAINFABRIC_ENVIRONMENT": "lab", "TRAINFABRIC_ROLE": "worker", "TRAINFABRIC_REGION": "us-east-1"}
+    with running_imds() as imds:
+        more = {"TRAINFABRIC_CHECKPOINT_BUCKET": "tests", "AWS_EC2_METADATA_SERVICE_ENDPOINT": imds.endpoint}
+        host = host_of(read_settings({**given, **more, "TRAINFABRIC_PLACEMENT": "2"}))
+
+    said, _ = Desk(host.node, "nonce", lambda: None, now=0.0).beat()
+
+    assert (said.instance_id, said.placement) == ("i-0123456789abcdef0", 2)
 
 
 def test_news_is_waited_for_and_another_step_is_none(desk: Desk) -> None:
