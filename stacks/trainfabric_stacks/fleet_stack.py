@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from aws_cdk import CfnOutput, Stack
+from aws_cdk import aws_kms as kms
 from aws_cdk import aws_ssm as ssm
 from constructs import Construct
 
@@ -61,6 +62,7 @@ class FleetStack(Stack):
             interfaces=wanted.interfaces,
             image_id=wanted.ami_id,
             root_device=wanted.root_device,
+            volume_key=self._volume_key(environment.storage.kms_key_arn),
             own_command=environment.training.command is not None,
             training_image=environment.training.image,
             associate_public_ip=environment.network.assign_public_ips,
@@ -69,6 +71,9 @@ class FleetStack(Stack):
         )
         self._parameters(environment, storage)
         self._outputs(environment.region)
+
+    def _volume_key(self, arn: str | None) -> kms.IKey | None:
+        return None if arn is None else kms.Key.from_key_arn(self, "VolumeKey", arn)
 
     def _placement(self, wanted: Fleet) -> EfaClusterPlacementGroup:
         return EfaClusterPlacementGroup(

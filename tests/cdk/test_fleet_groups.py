@@ -7,6 +7,9 @@ from typing import Any
 
 import aws_cdk as cdk
 import pytest
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kms as kms
+from aws_cdk import aws_s3 as s3
 
 from trainfabric_cdk import Capacity, Coordinator, EfaClusterPlacementGroup, PropertyError, SpotTrainingFleet
 
@@ -71,3 +74,39 @@ def test_what_replaces_a_node_is_written_out(make_fleet: MakeFleet, properties: 
         assert (group["HealthCheckType"], group["HealthCheckGracePeriod"]) == ("EC2", 600)
         assert group["InstanceMaintenancePolicy"] == {"MinHealthyPercentage": 0, "MaxHealthyPercentage": 100}
         assert "MixedInstancesPolicy" not in group
+
+
+def test_what_is_granted_to_the_fleet_is_granted_to_the_role_of_its_nodes(
+    stack: cdk.Stack, make_fleet: MakeFleet, properties: Properties
+) -> None:
+    fleet = make_fleet()
+
+    s3.Bucket(stack, "More").grant_read(fleet)
+
+    statements = [part for policy in properties("AWS::IAM::Policy") for part in policy["PolicyDocument"]["Statement"]]
+    assert any("s3:GetBucket*" in part["Action"] for part in statements)
+
+
+def test_a_customer_key_encrypts_the_volumes_and_lets_the_services_launch(
+    stack: cdk.Stack, make_fleet: MakeFleet, properties: Properties
+) -> None:
+    key = kms.Key(stack, "Volumes")
+
+    make_fleet(volume_key=key)
+
+    reference = stack.resolve(key.key_arn)
+    for one in properties("AWS::EC2::LaunchTemplate"):
+        (volume,) = one["LaunchTemplateData"]["BlockDeviceMappings"]
+        assert volume["Ebs"]["KmsKeyId"] == reference
+    sids = [part.get("Sid") for key in properties("AWS::KMS::Key") for part in key["KeyPolicy"]["Statement"]]
+    assert {"UseForNodes", "GrantForNodes"} <= set(sids)
+
+
+def test_a_permissions_boundary_of_the_app_is_on_the_role_of_the_nodes(
+    stack: cdk.Stack, make_fleet: MakeFleet, properties: Properties
+) -> None:
+    make_fleet()
+    boundary = iam.ManagedPolicy.from_managed_policy_name(stack, "Boundary", "ours")
+    iam.PermissionsBoundary.of(stack.node.root).apply(boundary)
+
+    assert all("PermissionsBoundary" in role for role in properties("AWS::IAM::Role"))
