@@ -92,7 +92,7 @@ lint: setup ## style, import contracts, shell scripts
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports
-	$(BIN)/shellcheck .ci/run .ci/check .ci/validate training/trainfabric_node/boot/*.sh sandbox/node/programs/shell/*
+	$(BIN)/shellcheck .ci/run .ci/check .ci/validate training/trainfabric_node/boot/*.sh sandbox/node/programs/shell/* examples/*/code/*.sh
 
 types: setup ## mypy, strict
 	$(BIN)/mypy
