@@ -9,6 +9,9 @@ from aws_cdk import Acknowledgment, Stack, Validations
 from aws_cdk import aws_s3 as s3
 from constructs import IConstruct
 
+NIST = "NIST.800.53.R5"
+"""How rules of cdk-nag's pack NIST 800-53 revision 5 begin."""
+
 
 def acknowledge(construct: IConstruct, rule: str, reason: str) -> None:
     """Record why a rule of a validation plugin, such as `AwsSolutions-S1`, does not hold for this construct."""

@@ -1,4 +1,4 @@
-"""400 p5.48xlarge in two placement groups; which nodes share one is written down for Slurm and for the order of ranks."""
+"""400 p5.48xlarge in two placement groups; which nodes share one is data, for Slurm and for the order of ranks."""
 
 import aws_cdk as cdk
 

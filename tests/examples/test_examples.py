@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -30,11 +31,9 @@ Run = Callable[[str], Example]
 EVERY = pytest.mark.parametrize("name", APPS)
 
 
-def region_of(name: str) -> str:
-    """The region that the app of an example names."""
-    text = (EXAMPLES / name / "app.py").read_text()
-    after = text.split('region="')[-1] if 'region="' in text else text.split('"region": "')[-1]
-    return after.partition('"')[0]
+REGION = re.compile(r'"([a-z]{2}-[a-z]+-\d)"')
+TOO_NEW = "E3628 'p6e-gb200.36xlarge' is not one of"
+"""cfn-lint's list of the region's instance types lacks it, as EC2's public price list does."""
 
 
 @EVERY
@@ -44,7 +43,11 @@ def test_cdk_nag_finds_nothing_by_either_pack(example: Run, name: str) -> None:
 
 @EVERY
 def test_cfn_lint_finds_nothing(example: Run, name: str) -> None:
-    assert cfn_lint(region_of(name), *example(name).files) == []
+    (region,) = {*REGION.findall((EXAMPLES / name / "app.py").read_text())}
+
+    found = cfn_lint(region, *example(name).files)
+
+    assert [one for one in found if not (name == "gb200" and one.startswith(TOO_NEW))] == []
 
 
 @EVERY

@@ -13,7 +13,7 @@ os.environ.setdefault("JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION", "20")
 import aws_cdk as cdk
 import pytest
 from aws_cdk import aws_s3 as s3
-from cdk_nag import AwsSolutionsChecks
+from cdk_nag import AwsSolutionsChecks, NIST80053R5Checks
 
 from trainfabric_plan.environment import Environment, validate_environment
 from trainfabric_plan.environment.file import read_environment
@@ -76,7 +76,7 @@ class Synthesised:
 
 def synthesise(app: cdk.App) -> list[str]:
     """Synthesise with cdk-nag; ids of its findings that nobody has explained."""
-    cdk.Validations.of(app).add_plugins(AwsSolutionsChecks(app))
+    cdk.Validations.of(app).add_plugins(AwsSolutionsChecks(app), NIST80053R5Checks(app))
     try:
         app.synth()
     except RuntimeError as failed:

@@ -10,7 +10,7 @@ from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_s3_assets as assets
 from constructs import Construct
 
-from trainfabric_cdk.acknowledge import acknowledge, acknowledge_wildcard, in_words, objects_as_seen_from
+from trainfabric_cdk.acknowledge import NIST, acknowledge, acknowledge_wildcard, in_words, objects_as_seen_from
 from trainfabric_cdk.errors import is_known
 from trainfabric_plan import contract
 from trainfabric_plan.own_command import ecr_repository
@@ -61,6 +61,7 @@ class NodeRole(iam.Role):
             f"AwsSolutions-IAM4[Policy::{in_words(self, session_manager.managed_policy_arn)}]",
             "Session Manager instead of SSH keys and open ports; AWS keeps its policy up to date",
         )
+        acknowledge(self, f"{NIST}-IAMNoInlinePolicy", "It names the resources of this fleet and fits no other role")
         self._allow(_READ, [asset.bucket.arn_for_objects(asset.s3_object_key)])
         self._allow(["s3:ListBucket"], [data_bucket.bucket_arn, checkpoint_bucket.bucket_arn])
         self._allow_objects(_READ, data_bucket, "Nodes read all of the training data")

@@ -200,6 +200,8 @@ class SpotTrainingFleet(Construct):
             checkpoint_bucket=checkpoint_bucket,
         )
         self.notices.grant_receive(self.role)
+        if training_image is not None:
+            self.role.allow_image(training_image)
         if volume_key:
             let_services_launch(self, volume_key)
         self._variables = {

@@ -5,6 +5,8 @@ from __future__ import annotations
 from aws_cdk import aws_ec2 as ec2
 from constructs import Construct
 
+from trainfabric_cdk.acknowledge import NIST, acknowledge
+
 _ALL = "-1"
 
 
@@ -31,6 +33,11 @@ class EfaSecurityGroup(ec2.SecurityGroup):
             source_security_group_id=self.security_group_id,
             ip_protocol=_ALL,
             description="all traffic from nodes of this group",
+        )
+        acknowledge(
+            self,
+            f"{NIST}-EC2RestrictedCommonPorts",
+            "Open to nodes of this group alone: EFA needs all traffic among them in both directions",
         )
         ec2.CfnSecurityGroupEgress(
             self,

@@ -11,7 +11,7 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_logs as logs
 from constructs import Construct
 
-from trainfabric_cdk.acknowledge import acknowledge
+from trainfabric_cdk.acknowledge import NIST, acknowledge
 from trainfabric_cdk.errors import is_known, property_error
 from trainfabric_cdk.network.endpoints import interface_endpoints, s3_gateway_endpoint
 from trainfabric_plan.addresses import free_addresses
@@ -22,6 +22,14 @@ Egress = Literal["nat", "endpoints"]
 
 DEFAULT_CIDR = "10.20.0.0/16"
 
+_DEFAULT_GROUP = (
+    "Nothing stands in the default group: nodes, file system and endpoints have groups of their own. "
+    "Closing it needs a custom resource with rights over every group of the VPC"
+)
+_PUBLIC_ROUTE = (
+    "The subnet is the NAT gateway's alone unless public addresses are asked for; nodes stand in the private one"
+)
+_LOGS_KEY = "CloudWatch Logs encrypts with keys of its own; the logs hold addresses and counts, no data"
 _ONE_ZONE = "EFA, the placement group and Lustre live in one zone, and the environment says which"
 
 
@@ -72,6 +80,7 @@ class TrainingVpc(Construct):
         self._refuse_small(private_range, addresses, len(calls))
         network = ec2.CfnVPC(self, "Vpc", cidr_block=cidr, enable_dns_hostnames=True, enable_dns_support=True)
         Tags.of(network).add("Name", self.node.path)
+        acknowledge(network, f"{NIST}-VPCDefaultSecurityGroupClosed", _DEFAULT_GROUP)
         self._public = self._public_subnet(network, availability_zone, public_range) if egress == "nat" else None
         self.private_subnet = self._private_subnet(network, availability_zone, private_range)
         subnets = [subnet for subnet in (self._public, self.private_subnet) if subnet]
@@ -147,6 +156,7 @@ class TrainingVpc(Construct):
             self, "Public", vpc_id=network.ref, availability_zone=zone, cidr_block=cidr, map_public_ip_on_launch=False
         )
         subnet.add_default_internet_route(gateway.ref, attachment)
+        acknowledge(subnet, f"{NIST}-VPCNoUnrestrictedRouteToIGW", _PUBLIC_ROUTE)
         return subnet
 
     def _private_subnet(self, network: ec2.CfnVPC, zone: str, cidr: str) -> ec2.PrivateSubnet:
@@ -161,7 +171,9 @@ class TrainingVpc(Construct):
         group = logs.LogGroup(
             self, "FlowLogs", retention=logs.RetentionDays.ONE_MONTH, removal_policy=RemovalPolicy.DESTROY
         )
+        acknowledge(group, f"{NIST}-CloudWatchLogGroupEncrypted", _LOGS_KEY)
         role = iam.Role(self, "FlowLogsRole", assumed_by=iam.ServicePrincipal("vpc-flow-logs.amazonaws.com"))
+        acknowledge(role, f"{NIST}-IAMNoInlinePolicy", "It names the one log group and fits no other role")
         ec2.FlowLog(
             self,
             "FlowLog",

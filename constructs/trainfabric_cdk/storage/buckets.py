@@ -7,11 +7,19 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
-from trainfabric_cdk.acknowledge import acknowledge
+from trainfabric_cdk.acknowledge import NIST, acknowledge
 
 _NO_ACCESS_LOGS = (
     "Server access logs of sharded training data and checkpoints are bulk without an auditor; "
     "CloudTrail data events tell who read what where that is asked"
+)
+
+_NO_REPLICA = (
+    "S3 keeps every object in at least three zones; a replica elsewhere doubles terabytes and is its owner's choice"
+)
+_KEYS_OF_S3 = "Encrypted with S3's own keys; give encryption_key for a key of your own"
+_ONE_VERSION = (
+    "Every checkpoint has keys of its own and is never written over; old versions would be terabytes nobody reads"
 )
 
 
@@ -46,6 +54,12 @@ class _TrainingBucket(s3.Bucket):
             # Without it a kept bucket could be read without TLS.
             self.policy.apply_removal_policy(RemovalPolicy.RETAIN)
         acknowledge(self, "AwsSolutions-S1", _NO_ACCESS_LOGS)
+        acknowledge(self, f"{NIST}-S3BucketLoggingEnabled", _NO_ACCESS_LOGS)
+        acknowledge(self, f"{NIST}-S3BucketReplicationEnabled", _NO_REPLICA)
+        if not encryption_key:
+            acknowledge(self, f"{NIST}-S3DefaultEncryptionKMS", _KEYS_OF_S3)
+        if not versioned:
+            acknowledge(self, f"{NIST}-S3BucketVersioningEnabled", _ONE_VERSION)
 
 
 class DataBucket(_TrainingBucket):
