@@ -5,6 +5,8 @@ from typing import Any
 
 import pytest
 
+from trainfabric_plan.environment.file import read_environment
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -119,7 +121,9 @@ def test_a_layout_that_does_not_fit_is_said_to_people_and_programs(trainfabric: 
 
 @pytest.mark.parametrize("file", sorted((ROOT / "environments").glob("*.yaml")), ids=lambda file: file.name)
 def test_every_environment_of_this_repository_can_be_planned(trainfabric: Any, file: Path) -> None:
-    assert trainfabric("plan", str(file), "--json").json["fits"] is True
+    planned = trainfabric("plan", str(file), "--json").json
+
+    assert planned["fits"] is True if read_environment(file).training.recipe else "fits" not in planned
 
 
 @pytest.mark.parametrize(

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
+from typer.core import TyperGroup
+from typer.main import get_command
+
+from trainfabric_cli.main import app
 from trainfabric_plan.environment.file import read_environment
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -48,6 +54,37 @@ def test_the_environment_snippet_is_valid(tmp_path: Path) -> None:
     file.write_text(snippet)
 
     assert read_environment(file).name == "research"
+
+
+def test_what_the_linter_says_in_the_readme_is_what_it_says(tmp_path: Path) -> None:
+    case = (ROOT / "tests/plan/lint/cases/efa-self-egress.yaml").read_text().partition("---")[0]
+    (tmp_path / "cluster.yaml").write_text(case)
+    lint = [
+        Path(sys.executable).parent / "trainfabric",
+        "lint",
+        "--json",
+        "--select",
+        "efa-self-egress",
+        "cluster.yaml",
+    ]
+
+    done = subprocess.run([*lint, "cluster.yaml"], cwd=tmp_path, capture_output=True, text=True, check=False)
+
+    (finding,) = json.loads(done.stdout)
+    (snippet,) = _snippets("text")
+    assert snippet.split() == finding["message"].split()
+
+
+def test_every_command_of_the_readme_exists() -> None:
+    named = [line.split()[1:] for text in _snippets("sh") for line in text.splitlines() if line[:12] == "trainfabric "]
+
+    for words in named:
+        command: Any = get_command(app)
+        while isinstance(command, TyperGroup) and words[0] in command.commands:
+            command, words = command.commands[words[0]], words[1:]
+        options = {option for one in command.params for option in one.opts}
+        assert {word for word in words if word.startswith("--")} <= options
+        assert not isinstance(command, TyperGroup) or command.name in ("plan", "catalog")
 
 
 def test_every_make_target_that_the_readme_names_exists() -> None:

@@ -39,8 +39,10 @@ def table(*columns: str, numbers: tuple[str, ...] = ()) -> Table:
 
     made = Table(box=SIMPLE_HEAD, pad_edge=False)
     for column in columns:
-        right = column in numbers
-        made.add_column(column, justify="right" if right else "left", no_wrap=right)
+        if column in numbers:
+            made.add_column(column, justify="right", no_wrap=True)
+        else:
+            made.add_column(column, overflow="fold")
     return made
 
 
