@@ -44,7 +44,7 @@ test: setup test-infrastructure test-oracle test-training test-end-to-end test-f
 
 .PHONY: oracle-setup test-infrastructure test-oracle test-training test-node test-trainer test-end-to-end test-faults
 test-infrastructure: setup
-	$(PYTEST) -n 2 tests/plan tests/cli tests/architecture tests/cdk tests/stacks tests/snapshots tests/release tests/nag tests/examples
+	$(PYTEST) -n 2 tests/plan tests/cli tests/architecture tests/cdk tests/stacks tests/snapshots tests/release tests/nag tests/examples tests/bug_reports
 
 ORACLE := build/venvs/pcluster
 
@@ -124,6 +124,7 @@ generate: setup ## write everything that is generated from the code: schema, ref
 	$(BIN)/python -m trainfabric_plan.catalog.reference docs/instance-types.md
 	$(BIN)/trainfabric plan draw environments/demo.yaml -o docs/pictures/environment.svg
 	$(PYTEST) tests/snapshots --snapshot-update
+	$(BIN)/python -m tests.bug_reports.page docs/bug-reports.md
 
 build: setup ## the wheel, into dist/
 	$(BIN)/pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist .
