@@ -21,6 +21,7 @@ from trainfabric_stacks import TrainingEnvironment, training_app
 
 ROOT = Path(__file__).parents[2]
 
+RESERVATION = "cr-0123456789abcdef0"
 KEYS = "arn:aws:kms:us-east-1:123456789012:key"
 
 VARIANTS: dict[str, dict[str, Any]] = {
@@ -43,6 +44,29 @@ VARIANTS: dict[str, dict[str, Any]] = {
             "ami_id": "ami-0123456789abcdef0",
             "prepared_image": True,
         },
+    },
+    "several groups, a coordinator that controls, customer keys": {
+        "fleet": {"instance_type": "p5.48xlarge", "nodes": 6, "max_nodes_per_group": 3, "coordinator": "control"},
+        "storage": {"kms_key_arn": f"{KEYS}/0f8e7d6c-0000-4000-8000-000000000000"},
+    },
+    "a capacity block with Intelligent-Tiering": {
+        "fleet": {"instance_type": "p5.48xlarge", "nodes": 2, "workers": "capacity_block", "reservation": RESERVATION},
+        "storage": {"lustre": {"deployment": "intelligent_tiering", "throughput_mbps": 4000}},
+    },
+    "a reservation with Lustre over EFA": {
+        "fleet": {"instance_type": "p5.48xlarge", "nodes": 2, "workers": "reservation", "reservation": RESERVATION},
+        "storage": {"lustre": {"capacity_gib": 9600, "throughput_mbps_per_tib": 500, "efa": True}},
+    },
+    "scratch, two links": {
+        "storage": {
+            "lustre": {
+                "deployment": "scratch_2",
+                "links": [{"path": "/data", "prefix": "data/"}, {"path": "/more", "prefix": "more/", "exports": []}],
+            }
+        },
+    },
+    "an existing file system": {
+        "storage": {"lustre": {"file_system_id": "fs-0123456789abcdef0", "mount_name": "abcdefgh"}},
     },
     "on demand, nothing kept": {
         "fleet": {"instance_type": "p4d.24xlarge", "nodes": 2, "workers": "on_demand"},

@@ -32,6 +32,7 @@ from trainfabric_cdk.fleet.checks import (
     warn_of_closed_security_group,
     warn_of_slow_network,
 )
+from trainfabric_cdk.fleet.claim import claim_environment
 from trainfabric_cdk.fleet.coordinator import ControlSecurityGroup, Coordinator
 from trainfabric_cdk.fleet.interruptions import InterruptionNotices
 from trainfabric_cdk.fleet.launch_template import DEFAULT_IMAGE, NodeLaunchTemplate
@@ -187,6 +188,7 @@ class SpotTrainingFleet(Construct):
             warn_of_no_s3_endpoint(self, vpc=vpc)
         warn_of_slow_network(self, instance, nodes=nodes, efa=efa, placed=is_close(workers, ranges))
         warn_of_closed_security_group(self, security_group, nodes=nodes, efa=efa)
+        claim_environment(self, environment)
         self._environment, self._subnet, self._boot_commands = environment, subnet, tuple(boot_commands)
         self._vpc, self.security_group = vpc, security_group
         self.asset = TrainingAsset(self, "Code")

@@ -6,12 +6,16 @@ from aws_cdk import CfnResource
 from aws_cdk import aws_ec2 as ec2
 from constructs import Construct
 
+from trainfabric_cdk.acknowledge import NIST, acknowledge
+
 PORTS = ((988, 988), (1018, 1023))
 """TCP ports of Lustre: 988, and 1018-1023 for file servers that connect back (FSx user guide, limit-access)."""
 
 
 _ALL = "-1"
 _Way = tuple[str, ec2.ISecurityGroup, ec2.ISecurityGroup]
+
+_BETWEEN_TWO_GROUPS = "Open to the other group alone: Lustre over EFA needs all traffic between nodes and file servers"
 
 
 def lustre_security_rules(
@@ -37,7 +41,9 @@ def efa_security_rules(
     """
     rules: list[CfnResource] = []
     for name, source, destination in _ways(servers, clients, among_servers):
-        rules += _both_ends(scope, f"{name}All", source, destination)
+        egress, ingress = _both_ends(scope, f"{name}All", source, destination)
+        acknowledge(ingress, f"{NIST}-EC2RestrictedCommonPorts", _BETWEEN_TWO_GROUPS)
+        rules += (egress, ingress)
     return rules
 
 
