@@ -76,7 +76,7 @@ test-faults: setup # one deployed environment whose nodes, ranks and services ar
 
 .PHONY: test-oldest-cdk test-newest-cdk
 test-oldest-cdk: build/cdk/oldest/.installed # the lower end of the range in pyproject.toml gives the same templates
-	PYTHONPATH=build/cdk/oldest $(PYTEST) -n 2 tests/stacks tests/snapshots tests/examples
+	PYTHONPATH=build/cdk/oldest $(PYTEST) -n 2 tests/stacks tests/snapshots
 
 build/cdk/oldest/.installed: .ci/oldest-cdk.txt $(VENV)/.installed
 	rm -rf build/cdk/oldest
@@ -86,7 +86,7 @@ build/cdk/oldest/.installed: .ci/oldest-cdk.txt $(VENV)/.installed
 test-newest-cdk: setup # whatever has been released since the pinned set
 	rm -rf build/cdk/newest
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --target build/cdk/newest 'aws-cdk-lib<3'
-	PYTHONPATH=build/cdk/newest $(PYTEST) -n 2 tests/stacks tests/snapshots tests/examples
+	PYTHONPATH=build/cdk/newest $(PYTEST) -n 2 tests/stacks tests/snapshots
 
 lint: setup ## style, import contracts, shell scripts
 	$(BIN)/ruff check .
