@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from trainfabric_cdk.storage import LustreLinkedToS3 as LustreLinkedToS3
     from trainfabric_cdk.storage import LustreMount as LustreMount
     from trainfabric_cdk.storage import LustreStorage as LustreStorage
+    from trainfabric_cdk.storage import SharedHome as SharedHome
     from trainfabric_cdk.storage import TrainingKey as TrainingKey
 
 _ROOMS = {
@@ -43,6 +44,7 @@ _ROOMS = {
     "LustreStorage": "storage",
     "ParallelClusterStack": "cluster.parallelcluster",
     "PropertyError": "errors",
+    "SharedHome": "storage",
     "SpotTrainingFleet": "fleet",
     "TrainingAsset": "bundle",
     "TrainingDashboard": "observability",
@@ -64,6 +66,7 @@ __all__ = [
     "LustreStorage",
     "ParallelClusterStack",
     "PropertyError",
+    "SharedHome",
     "SpotTrainingFleet",
     "TrainingAsset",
     "TrainingDashboard",

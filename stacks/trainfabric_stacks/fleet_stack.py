@@ -54,6 +54,7 @@ class FleetStack(Stack):
             data_bucket=storage.data_bucket,
             checkpoint_bucket=storage.checkpoint_bucket,
             lustre=storage.lustre.mount,
+            shared_home=storage.home.mount if storage.home else None,
             lustre_mount_point=environment.storage.lustre.mount_point,
             placement_group=self._placement(wanted) if wanted.efa else None,
             workers=worker_capacity(wanted),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from aws_cdk import CfnOutput, Stack
 from aws_cdk import aws_ec2 as ec2
@@ -17,6 +17,7 @@ from trainfabric_cdk.storage import (
     LustreLink,
     LustreLinkedToS3,
     LustreStorage,
+    SharedHome,
 )
 from trainfabric_plan.environment import Bucket, Environment
 from trainfabric_stacks.network_stack import NetworkStack
@@ -33,6 +34,7 @@ class StorageStack(Stack):
         data_bucket: Training data.
         checkpoint_bucket: Checkpoints and job records.
         lustre: The file system.
+        home: The shared home, or `None`.
     """
 
     def __init__(
@@ -49,6 +51,7 @@ class StorageStack(Stack):
         )
         made = storage.lustre.is_made
         self.lustre = self._lustre(environment, network) if made else self._existing_lustre(environment, network)
+        self.home = self._home(storage.shared_home, environment, network) if storage.shared_home else None
         CfnOutput(self, "DataBucketName", value=self.data_bucket.bucket_name)
         CfnOutput(self, "CheckpointBucketName", value=self.checkpoint_bucket.bucket_name)
         CfnOutput(self, "FileSystemId", value=self.lustre.file_system_id)
@@ -78,6 +81,19 @@ class StorageStack(Stack):
             ],
             encryption_key=self.key,
             retain=storage.retain,
+            delete_contents=self.node.try_get_context(DELETE_CONTENTS) == environment.name,
+        )
+
+    def _home(self, kind: Literal["efs", "openzfs"], environment: Environment, network: NetworkStack) -> SharedHome:
+        return SharedHome(
+            self,
+            "SharedHome",
+            kind=kind,
+            vpc=network.vpc,
+            subnet=network.node_subnet,
+            client_security_group=network.node_security_group,
+            encryption_key=self.key,
+            retain=environment.storage.retain,
             delete_contents=self.node.try_get_context(DELETE_CONTENTS) == environment.name,
         )
 

@@ -22,6 +22,7 @@ NAMES = [
     "LustreStorage",
     "ParallelClusterStack",
     "PropertyError",
+    "SharedHome",
     "SpotTrainingFleet",
     "TrainingAsset",
     "TrainingDashboard",

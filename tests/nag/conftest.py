@@ -65,6 +65,10 @@ VARIANTS: dict[str, dict[str, Any]] = {
             }
         },
     },
+    "a shared home on EFS, not kept": {"storage": {"shared_home": "efs", "retain": False}},
+    "a shared home on OpenZFS, with a customer key": {
+        "storage": {"shared_home": "openzfs", "kms_key_arn": f"{KEYS}/0f8e7d6c-0000-4000-8000-000000000000"},
+    },
     "an existing file system": {
         "storage": {"lustre": {"file_system_id": "fs-0123456789abcdef0", "mount_name": "abcdefgh"}},
     },

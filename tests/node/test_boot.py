@@ -130,14 +130,14 @@ def test_a_coordinator_that_only_controls_has_neither_launcher_nor_supervisor() 
     [
         ("0", "install_python create_environment install_services"),
         ("1", "install_python create_environment check_accelerators check_efa install_lustre_client mount_lustre "
-         "install_services"),
+         "mount_home install_services"),
     ],
 )  # fmt: skip
 def test_a_coordinator_that_only_controls_needs_no_accelerators_no_efa_and_no_data(trains: str, steps: str) -> None:
     stubs = """
     for step in read_variables wait_for_apt keep_needrestart_away; do eval "$step() { :; }"; done
     for step in install_python create_environment check_accelerators check_efa install_lustre_client mount_lustre \\
-      install_services; do eval "$step() { printf '%s ' $step; }"; done
+      mount_home install_services; do eval "$step() { printf '%s ' $step; }"; done
     tell_failures() { :; }
     say() { :; }
     """
@@ -255,6 +255,58 @@ def test_the_lustre_client_is_installed_where_its_module_or_its_command_is_missi
     """
 
     assert boot(f'there="{there}"; {stubs} install_lustre_client').stdout == says
+
+
+HOME = {NodeVariable.HOME_SERVER: "10.0.0.9", NodeVariable.HOME_PATH: "/fsx"}
+
+
+@pytest.mark.parametrize(
+    ("there", "says"),
+    [("mount.nfs4", ""), ("apt-get", "install nfs-common\n"), ("", "install nfs-utils\n")],
+)
+def test_the_nfs_client_is_installed_where_it_is_missing(there: str, says: str) -> None:
+    stubs = 'has() { [[ $1 == "$there" ]]; }; say() { :; }; install_packages() { echo "install $*"; };'
+
+    assert boot(f'there="{there}"; {stubs} install_nfs_client').stdout == says
+
+
+def test_a_shared_home_is_mounted_by_a_unit_of_its_own(tmp_path: Path) -> None:
+    stubs = """
+    install_nfs_client() { :; }
+    systemd-escape() { echo shared.mount; }
+    systemctl() { echo "systemctl $*"; }
+    """
+
+    mounted = boot(f"{stubs} mount_home", {**NODE, **HOME, NodeVariable.ROOT: str(tmp_path)})
+
+    assert mounted.stdout.splitlines() == [
+        "systemctl daemon-reload",
+        "systemctl enable --quiet shared.mount",
+        "systemctl start shared.mount",
+    ]
+    unit = (tmp_path / "etc/systemd/system/shared.mount").read_text().splitlines()
+    assert {"What=10.0.0.9:/fsx", f"Where={Paths.SHARED_HOME}", "Type=nfs4"} <= set(unit)
+    assert (tmp_path / Paths.SHARED_HOME.lstrip("/")).is_dir()
+
+
+def test_without_a_shared_home_nothing_is_installed_or_mounted() -> None:
+    assert boot("install_nfs_client() { exit 9; }; systemctl() { exit 9; }; mount_home").returncode == 0
+
+
+def test_a_shared_home_that_does_not_mount_is_named(tmp_path: Path) -> None:
+    stubs = """
+    install_nfs_client() { :; }
+    systemd-escape() { echo shared.mount; }
+    systemctl() { [[ $1 != start ]]; }
+    retry() { "${@:3}"; }
+    """
+
+    mounted = boot(f"{stubs} mount_home", {**NODE, **HOME, NodeVariable.ROOT: str(tmp_path)})
+
+    assert (mounted.returncode, mounted.stderr) == (
+        1,
+        "trainfabric boot: the shared home does not mount: 10.0.0.9; see journalctl -u shared.mount\n",
+    )
 
 
 def test_every_line_of_the_lock_pins_one_version() -> None:

@@ -99,12 +99,9 @@ FILE_SYSTEM = "fs-0123456789abcdef0"
             id="Lustre over EFA for nodes without",
         ),
         pytest.param(
-            {"storage.shared_home": "efs"},
-            [
-                "demo.yaml: storage.shared_home must be left out: no shared home is made in this release, got efs; "
-                "use a directory of the Lustre file system, such as /fsx/home"
-            ],
-            id="shared home",
+            {"storage.shared_home": "nfs"},
+            ["demo.yaml: storage.shared_home must be one of 'efs' or 'openzfs', got 'nfs'"],
+            id="shared home of another kind",
         ),
     ],
 )

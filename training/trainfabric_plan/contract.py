@@ -62,6 +62,10 @@ class NodeVariable:
     LUSTRE_DNS_NAME = "TRAINFABRIC_LUSTRE_DNS_NAME"
     LUSTRE_MOUNT_NAME = "TRAINFABRIC_LUSTRE_MOUNT_NAME"
     LUSTRE_MOUNT_POINT = "TRAINFABRIC_LUSTRE_MOUNT_POINT"
+    HOME_SERVER = "TRAINFABRIC_HOME_SERVER"
+    """Optional: NFS server of the shared home; without it none is mounted."""
+    HOME_PATH = "TRAINFABRIC_HOME_PATH"
+    """What the server exports, beside the former."""
     EFA_DEVICES = "TRAINFABRIC_EFA_DEVICES"
     """Optional: how many EFA devices boot must find; without it boot does not look."""
     RENDEZVOUS_PORT = "TRAINFABRIC_RENDEZVOUS_PORT"
@@ -127,6 +131,8 @@ class Paths:
     INSTALL = "/opt/trainfabric"
     STATE = "/var/lib/trainfabric"
     LUSTRE = "/fsx"
+    SHARED_HOME = "/shared"
+    """Mount point of the shared home. Not /home: the image's own user lives there."""
 
 
 RENDEZVOUS_PORT = 29400

@@ -48,7 +48,7 @@ from trainfabric_cdk.network import (
     warn_of_no_s3_endpoint,
 )
 from trainfabric_cdk.placement import EfaClusterPlacementGroup
-from trainfabric_cdk.storage import LustreMount
+from trainfabric_cdk.storage import LustreMount, SharedHomeMount
 from trainfabric_plan.catalog import InstanceType, InterfaceMode
 from trainfabric_plan.contract import (
     CONTROL_PORT,
@@ -92,6 +92,7 @@ class SpotTrainingFleet(Construct):
         checkpoint_bucket: Checkpoints and job records; nodes write it.
         lustre: File system that the nodes mount.
         lustre_mount_point: Where they mount it.
+        shared_home: A shared home that the nodes mount at /shared, such as `SharedHome(…).mount`; none if not given.
         placement_group: An `EfaClusterPlacementGroup`, or one of the CDK's; without one EFA works, with longer ways.
         workers: How the workers are bought; `Capacity.spot()` if not given.
         coordinator: `Coordinator.training()`, which is the default, or `Coordinator.control()`.
@@ -137,6 +138,7 @@ class SpotTrainingFleet(Construct):
         checkpoint_bucket: s3.IBucket,
         lustre: LustreMount,
         lustre_mount_point: str = Paths.LUSTRE,
+        shared_home: SharedHomeMount | None = None,
         placement_group: EfaClusterPlacementGroup | ec2.IPlacementGroup | None = None,
         workers: Capacity | None = None,
         coordinator: Coordinator | None = None,
@@ -208,6 +210,7 @@ class SpotTrainingFleet(Construct):
             let_services_launch(self, volume_key)
         self._variables = {
             **self._common_variables(data_bucket, checkpoint_bucket, lustre, lustre_mount_point),
+            **(_home_variables(shared_home) if shared_home else {}),
             NodeVariable.EFA_DEVICES: str(instance.efa_interface_count if efa else 0),
             **({NodeVariable.TRAINING: OWN_COMMAND} if own_command else {}),
         }
@@ -331,3 +334,7 @@ class SpotTrainingFleet(Construct):
         self.launch_templates.setdefault(planned.role, made)
         self.groups.setdefault(planned.role, group)
         self._made.append(fleet_group(planned, group, made))
+
+
+def _home_variables(home: SharedHomeMount) -> dict[str, str]:
+    return {NodeVariable.HOME_SERVER: home.server, NodeVariable.HOME_PATH: home.path}

@@ -6,6 +6,7 @@ from trainfabric_cdk.storage.lustre import ExistingLustre, LustreLinkedToS3, Lus
 from trainfabric_cdk.storage.lustre_alarms import LustreAlarms
 from trainfabric_cdk.storage.lustre_links import LustreLink
 from trainfabric_cdk.storage.lustre_storage import LustreStorage
+from trainfabric_cdk.storage.shared_home import SharedHome, SharedHomeMount
 
 __all__ = [
     "CheckpointBucket",
@@ -16,6 +17,8 @@ __all__ = [
     "LustreLinkedToS3",
     "LustreMount",
     "LustreStorage",
+    "SharedHome",
+    "SharedHomeMount",
     "TrainingKey",
     "grant_service_roles",
 ]

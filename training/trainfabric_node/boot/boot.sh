@@ -10,6 +10,7 @@ here=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd)
 readonly here
 readonly agent_environment=$root/etc/trainfabric/agent.env
 readonly units=$root/etc/systemd/system
+readonly shared_home=/shared
 
 has() {
   command -v "$1" >/dev/null
@@ -152,6 +153,48 @@ mount_lustre() {
   retry 10 15 start_mount "$name" || fail "Lustre does not mount: $TRAINFABRIC_LUSTRE_DNS_NAME; see journalctl -u $name"
 }
 
+install_nfs_client() {
+  has mount.nfs4 && return 0
+  say "installing the NFS client"
+  if has apt-get; then
+    install_packages nfs-common
+  else
+    install_packages nfs-utils
+  fi
+}
+
+# The options are those that EFS recommends, of which OpenZFS minds none.
+home_mount_unit() {
+  cat <<UNIT
+[Unit]
+Description=Shared home at $shared_home
+Wants=network-online.target
+After=network-online.target
+
+[Mount]
+What=$TRAINFABRIC_HOME_SERVER:$TRAINFABRIC_HOME_PATH
+Where=$shared_home
+Type=nfs4
+Options=nfsvers=4.1,rsize=1048576,wsize=1048576,hard,timeo=600,retrans=2,noresvport,_netdev
+TimeoutSec=120
+
+[Install]
+WantedBy=remote-fs.target
+UNIT
+}
+
+mount_home() {
+  local name
+  [[ -n ${TRAINFABRIC_HOME_SERVER:-} ]] || return 0
+  install_nfs_client
+  name=$(systemd-escape --path --suffix=mount "$shared_home")
+  install -d "$root$shared_home" "$units"
+  home_mount_unit >"$units/$name"
+  systemctl daemon-reload
+  systemctl enable --quiet "$name"
+  retry 10 15 systemctl start "$name" || fail "the shared home does not mount: $TRAINFABRIC_HOME_SERVER; see journalctl -u $name"
+}
+
 start_mount() {
   local probe
   systemctl start "$1" || return 1
@@ -244,6 +287,7 @@ main() {
     check_efa
     install_lustre_client
     mount_lustre
+    mount_home
   fi
   install_services
   say "ready"

@@ -145,7 +145,7 @@ class Storage(Strict):
     """A customer key for everything that is made here: buckets, file system and the nodes' volumes. Its policy must let
     the account's Auto Scaling and Spot service roles use it (docs/how-to/use-existing-resources.md)."""
     shared_home: Literal["efs", "openzfs"] | None = None
-    """A shared /home for people and code, made here; none if not given."""
+    """A small file system for people and their code that all nodes mount at /shared, made here; none if not given."""
     retain: bool = True
     """Keep buckets and file system when the environment is destroyed. `false` deletes empty buckets; a file system goes
     with its data, so it needs the context `trainfabric:deleteContents` with the environment's name as well."""

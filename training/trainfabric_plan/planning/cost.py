@@ -10,7 +10,7 @@ from trainfabric_plan.catalog.prices import HOURS_PER_MONTH, interface_endpoint_
 from trainfabric_plan.environment.types import Environment
 from trainfabric_plan.lustre import lustre_size
 from trainfabric_plan.node_calls import endpoint_calls
-from trainfabric_plan.planning.storage_prices import lustre_price
+from trainfabric_plan.planning.storage_prices import EFS_PER_GB_MONTH, lustre_price
 
 PRICED_REGION = "us-east-1"
 """Region of the list prices; other regions may charge more or less."""
@@ -60,6 +60,8 @@ def cost_per_hour(environment: Environment) -> CostPerHour:
     items = [*_nodes(environment)]
     if environment.storage.lustre.is_made:
         items.append(_lustre(environment))
+    if environment.storage.shared_home:
+        items.append(_shared_home(environment.storage.shared_home))
     if environment.network.vpc_id is None:
         items.append(_way_out(environment))
     return CostPerHour(items=tuple(items))
@@ -141,6 +143,15 @@ def _lustre(environment: Environment) -> CostItem:
     return CostItem(
         item=item, usd_per_hour=hourly, basis=f"{price.source}, {price.date}{_elsewhere(environment.region)}"
     )
+
+
+def _shared_home(kind: str) -> CostItem:
+    if kind == "openzfs":
+        basis = "no confirmed price in the catalog"
+        return CostItem(item="shared home, FSx for OpenZFS 64 GiB at 64 MB/s", usd_per_hour=None, basis=basis)
+    price = EFS_PER_GB_MONTH
+    basis = f"nothing while it is empty; {price.value} US dollars per GB-month in it ({price.source}, {price.date})"
+    return CostItem(item="shared home, EFS", usd_per_hour=0.0, basis=basis)
 
 
 def _way_out(environment: Environment) -> CostItem:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from trainfabric_plan.catalog.prices import Price
 from trainfabric_plan.environment.types import Environment
 from trainfabric_plan.lustre import lustre_size
-from trainfabric_plan.planning.storage_prices import S3_PER_GB_MONTH, lustre_price
+from trainfabric_plan.planning.storage_prices import EFS_PER_GB_MONTH, S3_PER_GB_MONTH, lustre_price
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,7 +30,7 @@ class Retained:
 
 def retained(environment: Environment) -> tuple[Retained, ...]:
     """What `cdk destroy` keeps when it is run as the environment is deployed, without further context."""
-    return (*_file_system(environment), *_buckets(environment))
+    return (*_file_system(environment), *_shared_home(environment), *_buckets(environment))
 
 
 def _file_system(environment: Environment) -> Iterator[Retained]:
@@ -64,6 +64,21 @@ def _file_system(environment: Environment) -> Iterator[Retained]:
             usd_per_month=None,
             basis="NAT gateway or endpoints go on by the hour: trainfabric plan shows them",
         )
+
+
+def _shared_home(environment: Environment) -> Iterator[Retained]:
+    """It stays whatever `retain` says, like the file system."""
+    kind = environment.storage.shared_home
+    if kind is None:
+        return
+    second_key = "the second key: -c trainfabric:deleteContents was not given"
+    why = "storage.retain" if environment.storage.retain else second_key
+    if kind == "efs":
+        per_gb = f"{EFS_PER_GB_MONTH.value} US dollars per GB that lies in it ({_source(EFS_PER_GB_MONTH)})"
+        yield Retained(what="shared home on EFS", why=why, usd_per_month=None, basis=per_gb)
+    else:
+        what, basis = "shared home on FSx for OpenZFS, with its security group", "no confirmed price in the catalog"
+        yield Retained(what=what, why=why, usd_per_month=None, basis=basis)
 
 
 def _buckets(environment: Environment) -> Iterator[Retained]:

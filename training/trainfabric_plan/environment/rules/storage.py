@@ -153,12 +153,12 @@ def _as_broken(mistakes: list[Mistake]) -> Iterator[Broken]:
 
 
 def _shared_home(given: Sections) -> Iterator[Broken]:
-    if given.storage and given.storage.shared_home:
+    if given.storage and given.storage.shared_home and given.orchestrator == "parallelcluster":
         yield {
             "name": "storage.shared_home",
-            "rule": "left out: no shared home is made in this release",
+            "rule": "left out with parallelcluster, which shares /home by itself",
             "got": given.storage.shared_home,
-            "remedy": "use a directory of the Lustre file system, such as /fsx/home",
+            "remedy": "remove storage.shared_home",
         }
 
 
