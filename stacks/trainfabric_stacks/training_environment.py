@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import aws_cdk as cdk
 from constructs import Construct
 
-from trainfabric_cdk.cluster.parallelcluster import ParallelClusterStack
 from trainfabric_cdk.fleet import FleetGroup
 from trainfabric_cdk.replacements import warn_of_replacements
 from trainfabric_plan.contract import Tag, group_name
@@ -17,6 +16,9 @@ from trainfabric_stacks.fleet_stack import FleetStack, worker_capacity
 from trainfabric_stacks.network_stack import NetworkStack
 from trainfabric_stacks.observability_stack import ObservabilityStack
 from trainfabric_stacks.storage_stack import StorageStack
+
+if TYPE_CHECKING:
+    from trainfabric_cdk.cluster.parallelcluster import ParallelClusterStack
 
 
 class TrainingEnvironment:
@@ -76,6 +78,8 @@ class TrainingEnvironment:
         )
 
     def _cluster(self) -> ParallelClusterStack:
+        from trainfabric_cdk.cluster.parallelcluster import ParallelClusterStack
+
         environment = self._environment
         make_plan(environment)  # Refuses what no layout fits, before anything is deployed.
         return ParallelClusterStack(

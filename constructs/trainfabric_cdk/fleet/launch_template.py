@@ -52,6 +52,7 @@ class NodeLaunchTemplate(ec2.CfnLaunchTemplate):
         user_data: str,
         tags: Mapping[str, str],
     ) -> None:
+        group = security_group.security_group_id  # once: every reading of it asks the process behind the CDK
         super().__init__(
             scope,
             id,
@@ -66,7 +67,7 @@ class NodeLaunchTemplate(ec2.CfnLaunchTemplate):
                 capacity_reservation_specification=capacity.reservation_specification(),
                 instance_initiated_shutdown_behavior="terminate",
                 network_interfaces=[
-                    _network_interface(interface, security_group, associate_public_ip) for interface in interfaces
+                    _network_interface(interface, group, associate_public_ip) for interface in interfaces
                 ],
                 placement=_placement(placement_group),
                 metadata_options=_metadata_options(),
@@ -106,13 +107,13 @@ def _properties(group: autoscaling.CfnAutoScalingGroup) -> dict[str, Any]:
 
 
 def _network_interface(
-    interface: Interface, security_group: ec2.ISecurityGroup, associate_public_ip: bool
+    interface: Interface, group: str, associate_public_ip: bool
 ) -> ec2.CfnLaunchTemplate.NetworkInterfaceProperty:
     return _Launch.NetworkInterfaceProperty(
         network_card_index=interface.card,
         device_index=interface.device,
         interface_type=interface.type.value,
-        groups=[security_group.security_group_id],
+        groups=[group],
         # Absent unless asked for: beside several interfaces EC2 refuses the parameter (karpenter PR 5666).
         associate_public_ip_address=True if associate_public_ip else None,
         delete_on_termination=True,

@@ -14,7 +14,7 @@ from trainfabric_cli.cloudformation import read_template
 from trainfabric_plan.lint import RULES, Assembly, Rule, Severity, Template, lint
 
 CASES = Path(__file__).parent / "cases"
-WITHOUT_A_FILE = {"cluster-group-type", "market-not-offered", "user-data-may-be-too-large", "user-data-too-large"}
+WITHOUT_A_FILE = {"cluster-group-type", "user-data-may-be-too-large", "user-data-too-large"}
 """Rules whose templates a test makes: those about size, and those about facts that rows of the catalog may lack."""
 
 

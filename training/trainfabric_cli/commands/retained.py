@@ -24,4 +24,4 @@ def retained(environment_file: EnvironmentArgument, as_json: Json = False) -> No
         made.add_row(one.what, one.why, usd(one.usd_per_month), one.basis)
     out = console()
     print_table(out, f"{environment.name}: what cdk destroy keeps (list prices of {PRICED_REGION})", made)
-    out.print("docs/how-to/use-existing-resources.md says how to delete it as well.")
+    out.print("docs/how-to/destroy-an-environment.md says how to delete it as well.")

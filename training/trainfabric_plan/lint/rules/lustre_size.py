@@ -1,0 +1,117 @@
+"""FSx for Lustre: the rules of its sizes, those of `trainfabric_plan.lustre`, over a template's properties."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+
+from trainfabric_plan.lint.assembly import Assembly
+from trainfabric_plan.lint.model import Broken, Rule, Severity
+from trainfabric_plan.lint.rules.lustre import configuration, file_systems
+from trainfabric_plan.lint.values import Resource, Value
+from trainfabric_plan.lustre import Deployment, LustreWish, lustre_mistakes
+
+_WORDS: Mapping[str, str] = MappingProxyType(
+    {
+        "throughput_mbps_per_tib": "PerUnitStorageThroughput",
+        "throughput_mbps": "ThroughputCapacity",
+        "capacity_gib": "StorageCapacity",
+        "read_cache_gib": "DataReadCacheConfiguration.SizeGiB",
+        "metadata_iops": "MetadataConfiguration.Iops",
+        "maintenance_window": "WeeklyMaintenanceStartTime",
+        "with efa": "with EfaEnabled",
+        "persistent_2": "PERSISTENT_2",
+        "intelligent_tiering": "INTELLIGENT_TIERING",
+        "scratch_2": "SCRATCH_2",
+    }
+)
+"""What our names are called in a template; longer ones first, as some begin with others."""
+
+
+def _broken_sizes(assembly: Assembly) -> Iterator[Broken]:
+    for file_system in file_systems(assembly):
+        deployment = _deployment(file_system)
+        if deployment is None or not file_system.properties("BackupId").is_missing:
+            continue  # a backup has a size of its own, and other kinds have other rules
+        values = _values(file_system)
+        yield from _missing(values, deployment)
+        for mistake in lustre_mistakes("", _wish(values, deployment)):
+            at = values.get(mistake.name)
+            if at is not None and not at.is_missing:
+                remedy = mistake.remedy or "see the FSx API reference"
+                yield Broken(at=at, must=_in_words(mistake.rule), got=mistake.got, remedy=_in_words(remedy))
+
+
+def _deployment(file_system: Resource) -> Deployment | None:
+    kind, storage = configuration(file_system, "DeploymentType"), file_system.properties("StorageType")
+    if storage.is_unknown or kind.is_unknown:
+        return None
+    match kind.text, storage.text:
+        case "SCRATCH_2", _:
+            return "scratch_2"
+        case "PERSISTENT_2", "INTELLIGENT_TIERING":
+            return "intelligent_tiering"
+        case "PERSISTENT_2", None | "SSD":
+            return "persistent_2"
+    return None
+
+
+def _values(file_system: Resource) -> dict[str, Value]:
+    return {
+        "capacity_gib": file_system.properties("StorageCapacity"),
+        "throughput_mbps_per_tib": configuration(file_system, "PerUnitStorageThroughput"),
+        "throughput_mbps": configuration(file_system, "ThroughputCapacity"),
+        "read_cache_gib": configuration(file_system, "DataReadCacheConfiguration", "SizeGiB"),
+        "metadata_iops": configuration(file_system, "MetadataConfiguration", "Iops"),
+        "efa": configuration(file_system, "EfaEnabled"),
+        "maintenance_window": configuration(file_system, "WeeklyMaintenanceStartTime"),
+    }
+
+
+def _missing(values: Mapping[str, Value], deployment: Deployment) -> Iterator[Broken]:
+    """What FSx does not choose by itself."""
+    needed = {
+        "persistent_2": {"capacity_gib": "1200", "throughput_mbps_per_tib": "125"},
+        "intelligent_tiering": {"throughput_mbps": "4000"},
+        "scratch_2": {"capacity_gib": "1200"},
+    }
+    for name, smallest in needed[deployment].items():
+        if values[name].is_missing:
+            must, remedy = f"given for {_in_words(deployment)}", f"add it, such as {smallest}"
+            yield Broken(at=values[name], must=must, got="nothing", remedy=remedy)
+
+
+def _wish(values: Mapping[str, Value], deployment: Deployment) -> LustreWish:
+    """What the template asks for as far as it is known; the rest is left to what is given by itself."""
+    throughput = values["throughput_mbps"]
+    unsaid = deployment == "intelligent_tiering" and throughput.whole is None
+    unknown_step = values["throughput_mbps_per_tib"].is_unknown and values["efa"].truth is True
+    return LustreWish(
+        deployment=deployment,
+        capacity_gib=None if unknown_step else values["capacity_gib"].whole,
+        throughput_mbps_per_tib=values["throughput_mbps_per_tib"].whole,
+        throughput_mbps=None if unsaid else throughput.whole,
+        read_cache_gib=values["read_cache_gib"].whole,
+        metadata_iops=values["metadata_iops"].whole,
+        efa=values["efa"].truth is True,
+        maintenance_window=values["maintenance_window"].text,
+    )
+
+
+def _in_words(text: str) -> str:
+    for ours, theirs in _WORDS.items():
+        text = text.replace(ours, theirs)
+    return text
+
+
+RULES = (
+    Rule(
+        id="lustre-size",
+        severity=Severity.ERROR,
+        title="A file system has a size, a throughput and metadata operations that FSx makes",
+        why="FSx refuses others, minutes into the deploy.",
+        source="FSx API model of botocore 1.44.8, CreateFileSystem; FSx for Lustre user guide, "
+        "increase-storage-capacity, read 2026-11",
+        check=_broken_sizes,
+    ),
+)
