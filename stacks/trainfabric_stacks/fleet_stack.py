@@ -12,7 +12,7 @@ from constructs import Construct
 from trainfabric_cdk.fleet import Capacity, Coordinator, FleetGroup, SpotTrainingFleet
 from trainfabric_cdk.placement import EfaClusterPlacementGroup
 from trainfabric_plan import contract
-from trainfabric_plan.deployed import DeployedEnvironment, NodeGroup
+from trainfabric_plan.deployed import MOST_GROUPS_OF_A_SMALL_PARAMETER, DeployedEnvironment, NodeGroup
 from trainfabric_plan.environment import Environment, Fleet
 from trainfabric_plan.planning import AnyPlan, plan_for
 from trainfabric_plan.planning.cost import NOT_INCLUDED, PRICED_REGION
@@ -99,11 +99,13 @@ class FleetStack(Stack):
             asset_key=self.fleet.asset.s3_object_key,
             events_queue=self.fleet.notices.queue.queue_url,
         )
-        self._parameter("EnvironmentParameter", contract.environment_parameter(environment.name), deployed)
+        large = len(deployed.groups) > MOST_GROUPS_OF_A_SMALL_PARAMETER
+        self._parameter("EnvironmentParameter", contract.environment_parameter(environment.name), deployed, large=large)
         self._parameter("PlanParameter", contract.plan_parameter(environment.name), self.plan)
 
-    def _parameter(self, id: str, name: str, value: DeployedEnvironment | AnyPlan) -> None:
-        ssm.StringParameter(self, id, parameter_name=name, string_value=value.model_dump_json())
+    def _parameter(self, id: str, name: str, value: DeployedEnvironment | AnyPlan, *, large: bool = False) -> None:
+        tier = ssm.ParameterTier.ADVANCED if large else None
+        ssm.StringParameter(self, id, parameter_name=name, string_value=value.model_dump_json(), tier=tier)
 
     def _outputs(self, region: str) -> None:
         for group in self.fleet.node_groups:

@@ -40,6 +40,11 @@ BLOCK = {"fleet.workers": "capacity_block", "fleet.reservation": "cr-0123456789a
             "remove fleet.max_nodes_per_group",
         ),
         (
+            {"fleet.nodes": 80, "fleet.max_nodes_per_group": 2},
+            "demo.yaml: fleet.max_nodes_per_group must be such that 80 nodes stand in at most 39 placement groups, "
+            "got 2, which makes 40; use 3 or more",
+        ),
+        (
             {"fleet.control_instance_type": "m7i.large"},
             "demo.yaml: fleet.control_instance_type must be given only for coordinator control, got m7i.large; "
             "remove it, or set fleet.coordinator: control",

@@ -157,6 +157,25 @@ def test_spares_widen_the_worker_group_and_are_told_to_jobs(make_environment: Ma
     assert (described.nodes, described.spares) == (4, 2)
 
 
+@pytest.mark.parametrize(("nodes", "tier", "limit"), [(15, None, 4096), (32, "Advanced", 8192)])
+def test_however_many_groups_there_are_their_description_fits_its_parameter(
+    make_environment: MakeEnvironment, nodes: int, tier: str | None, limit: int
+) -> None:
+    fleet = {"nodes": nodes, "max_nodes_per_group": 1, "coordinator": "control"}
+    made = deployed(make_environment(name="a" * 30, fleet=fleet))
+
+    (environment,) = (one for one in found(made.fleet, "AWS::SSM::Parameter") if one["Name"].endswith("/environment"))
+    assert environment.get("Tier") == tier
+    assert sum(map(longest, environment["Value"]["Fn::Join"][1])) <= limit
+
+
+def longest(part: str | dict[str, Any]) -> int:
+    """Bytes of a text, or of what a reference may become: the id of a launch template, or a name of 63 letters."""
+    if isinstance(part, str):
+        return len(part)
+    return len("lt-0123456789abcdef0") if "Template" in str(part) else 63
+
+
 def test_a_fleet_of_one_node_says_that_it_has_no_workers(make_environment: MakeEnvironment) -> None:
     environment = deployed(make_environment(fleet={"nodes": 1}))
 

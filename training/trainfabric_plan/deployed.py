@@ -11,6 +11,14 @@ from trainfabric_plan.contract import Role, environment_parameter
 from trainfabric_plan.errors import mistake
 from trainfabric_plan.model import Strict
 
+MOST_GROUPS_OF_A_SMALL_PARAMETER = 16
+"""Auto Scaling groups whose description fits a standard parameter of 4 KiB, with every name at its longest: about 170
+bytes each, and 1 KiB for the rest. More take an advanced one of 8 KiB, which SSM bills (SSM user guide,
+parameter-store-advanced-parameters, 2026-11)."""
+
+MOST_GROUPS = 40
+"""Auto Scaling groups whose description fits an advanced parameter."""
+
 
 class NodeGroup(Strict):
     """One Auto Scaling group: nodes of one role in one placement group."""

@@ -14,6 +14,7 @@ from trainfabric_plan.capacity import (
     names_reservation,
     reservation_rule,
 )
+from trainfabric_plan.deployed import MOST_GROUPS
 from trainfabric_plan.environment.rules.sections import Broken, Rule, Sections
 
 
@@ -86,6 +87,21 @@ def _max_nodes_per_group(given: Sections) -> Iterator[Broken]:
     }
 
 
+def _number_of_groups(given: Sections) -> Iterator[Broken]:
+    most = given.fleet.max_nodes_per_group if given.fleet else None
+    if not given.fleet or not most:
+        return
+    nodes = given.fleet.nodes + given.fleet.spares
+    groups = -(-nodes // most)
+    if groups > MOST_GROUPS - 1:  # the coordinator has one of its own
+        yield {
+            "name": "fleet.max_nodes_per_group",
+            "rule": f"such that {nodes} nodes stand in at most {MOST_GROUPS - 1} placement groups",
+            "got": f"{most}, which makes {groups}",
+            "remedy": f"use {-(-nodes // (MOST_GROUPS - 1))} or more",
+        }
+
+
 def _usage_class(given: Sections) -> Iterator[Broken]:
     found = _kind(given)
     if not found or not given.instance:
@@ -143,6 +159,7 @@ RULES: tuple[Rule, ...] = (
     _reservation,
     _placement_group_name,
     _max_nodes_per_group,
+    _number_of_groups,
     _usage_class,
     _cluster_placement,
     _size_of_a_block,
