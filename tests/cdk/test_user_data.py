@@ -27,6 +27,8 @@ Properties = Callable[[str], list[dict[str, Any]]]
 FIRST_BOOT = f"{Paths.INSTALL}/first-boot.sh"
 COMMANDS = f"{Paths.INSTALL}/boot-commands.sh"
 
+HOME = (NodeVariable.HOME_SERVER, NodeVariable.HOME_PATH)
+
 
 def rendered(value: Any, name: str = "some-name") -> str:
     """User data as EC2 gets it, with a name in place of every reference."""
@@ -77,7 +79,7 @@ def test_the_node_learns_who_it_is(text: str) -> None:
     variables = dict(line.split("=", 1) for line in content(files(text)[Paths.NODE_ENVIRONMENT]).splitlines())
 
     names = {value for name, value in vars(NodeVariable).items() if not name.startswith("_")}
-    optional = {NodeVariable.EVENTS_QUEUE, NodeVariable.TRAINS, NodeVariable.TRAINING}
+    optional = {NodeVariable.EVENTS_QUEUE, NodeVariable.TRAINS, NodeVariable.TRAINING, *HOME}
     assert set(variables) == names - optional - {NodeVariable.ROOT}
     assert variables[NodeVariable.EFA_DEVICES] == "32"
     assert variables[NodeVariable.ROLE] == "worker"
