@@ -32,7 +32,10 @@ def public(module: ModuleType) -> set[str]:
             "NetworkCard Price UnknownFact addresses_per_node efa_interfaces find_instance_type fsx_lustre_price "
             "instance_type nat_gateway_price offers_bandwidth on_demand_price parse_instance_type spot_saving",
         ),
-        ("deployed", "DeployedEnvironment NodeGroup group_sizes parse_deployed trains"),
+        (
+            "deployed",
+            "DeployedEnvironment MOST_GROUPS MOST_GROUPS_OF_A_SMALL_PARAMETER NodeGroup group_sizes parse_deployed trains",
+        ),
         ("environment", "Bucket Environment FaultTolerance Fleet Lustre Network Storage Training validate_environment"),
         ("environment.file", "read_environment"),
         (
