@@ -34,7 +34,8 @@ def public(module: ModuleType) -> set[str]:
         ),
         (
             "deployed",
-            "DeployedEnvironment MOST_GROUPS MOST_GROUPS_OF_A_SMALL_PARAMETER NodeGroup group_sizes parse_deployed trains",
+            "DeployedEnvironment MOST_GROUPS MOST_GROUPS_OF_A_SMALL_PARAMETER NodeGroup group_sizes parse_deployed "
+            "trains",
         ),
         ("environment", "Bucket Environment FaultTolerance Fleet Lustre Network Storage Training validate_environment"),
         ("environment.file", "read_environment"),
