@@ -39,7 +39,12 @@ def test_what_stays_is_told_with_its_cost_and_its_source(kept: Any) -> None:
         "basis": "c3x.dev aws_fsx_lustre_file_system, undated, read 2026-11",
     }
     assert group["usd_per_month"] == 0
-    assert network["what"] == "stack demo-Network, until the file system is deleted"
+    assert network == {
+        "what": "stack demo-Network, until Lustre is deleted",
+        "why": "an interface of the file system stands in its subnet",
+        "usd_per_month": 32.85,
+        "basis": "NAT gateway, cloudburn.io/blog/aws-nat-gateway-pricing, us-east-1, 2026-02",
+    }
     assert [one["what"] for one in (data, checkpoints)] == ["data bucket", "checkpoint bucket"]
     assert data["basis"].startswith("0.023 US dollars per GB that lies in it")
 
@@ -57,6 +62,35 @@ def test_a_file_system_stays_without_the_second_key_and_what_exists_stays_anyway
 
     assert [one["what"] for one in kept(existing)] == [
         "file system fs-0123456789abcdef0",
+        "data bucket",
+        "checkpoint bucket",
+    ]
+
+
+EXISTING_LUSTRE = "lustre: {file_system_id: fs-0123456789abcdef0, mount_name: abcdefgh}"
+
+
+@pytest.mark.parametrize(
+    ("storage", "until"),
+    [
+        ("", "Lustre is deleted"),
+        ("storage: {shared_home: efs}\n", "Lustre is deleted"),
+        ("storage: {shared_home: openzfs}\n", "Lustre and the shared home are deleted"),
+        (f"storage: {{shared_home: openzfs, {EXISTING_LUSTRE}}}\n", "the shared home is deleted"),
+    ],
+)
+def test_the_network_stays_as_long_as_a_file_system_made_here_stands_in_it(kept: Any, storage: str, until: str) -> None:
+    (network,) = (one for one in kept(storage) if one["what"].startswith("stack"))
+
+    assert network["what"] == f"stack demo-Network, until {until}"
+
+
+def test_the_network_goes_if_what_stays_has_no_interface_in_it(kept: Any) -> None:
+    kept_things = kept(f"storage: {{shared_home: efs, {EXISTING_LUSTRE}}}\n")
+
+    assert [one["what"] for one in kept_things] == [
+        "file system fs-0123456789abcdef0",
+        "shared home on EFS",
         "data bucket",
         "checkpoint bucket",
     ]

@@ -63,7 +63,7 @@ def cost_per_hour(environment: Environment) -> CostPerHour:
     if environment.storage.shared_home:
         items.append(_shared_home(environment.storage.shared_home))
     if environment.network.vpc_id is None:
-        items.append(_way_out(environment))
+        items.append(way_out(environment))
     return CostPerHour(items=tuple(items))
 
 
@@ -154,7 +154,8 @@ def _shared_home(kind: str) -> CostItem:
     return CostItem(item="shared home, EFS", usd_per_hour=0.0, basis=basis)
 
 
-def _way_out(environment: Environment) -> CostItem:
+def way_out(environment: Environment) -> CostItem:
+    """What a network made here costs: its NAT gateway, or its endpoints."""
     if environment.network.egress == "nat":
         return _nat(environment.region)
     price, number = interface_endpoint_price(), len(endpoint_calls(containers=environment.training.image is not None))

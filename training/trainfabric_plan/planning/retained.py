@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from trainfabric_plan.catalog.prices import Price
+from trainfabric_plan.catalog.prices import HOURS_PER_MONTH, Price
 from trainfabric_plan.environment.types import Environment
 from trainfabric_plan.lustre import lustre_size
+from trainfabric_plan.planning.cost import way_out
 from trainfabric_plan.planning.storage_prices import EFS_PER_GB_MONTH, S3_PER_GB_MONTH, lustre_price
 
 
@@ -30,7 +31,8 @@ class Retained:
 
 def retained(environment: Environment) -> tuple[Retained, ...]:
     """What `cdk destroy` keeps when it is run as the environment is deployed, without further context."""
-    return (*_file_system(environment), *_shared_home(environment), *_buckets(environment))
+    files = (*_file_system(environment), *_shared_home(environment))
+    return (*files, *_network(environment), *_buckets(environment))
 
 
 def _file_system(environment: Environment) -> Iterator[Retained]:
@@ -57,13 +59,6 @@ def _file_system(environment: Environment) -> Iterator[Retained]:
         usd_per_month=0.0,
         basis="EC2 takes nothing for security groups",
     )
-    if environment.network.vpc_id is None:
-        yield Retained(
-            what=f"stack {environment.name}-Network, until the file system is deleted",
-            why="the file system's interface stands in its subnet",
-            usd_per_month=None,
-            basis="NAT gateway or endpoints go on by the hour: trainfabric plan shows them",
-        )
 
 
 def _shared_home(environment: Environment) -> Iterator[Retained]:
@@ -79,6 +74,25 @@ def _shared_home(environment: Environment) -> Iterator[Retained]:
     else:
         what, basis = "shared home on FSx for OpenZFS, with its security group", "no confirmed price in the catalog"
         yield Retained(what=what, why=why, usd_per_month=None, basis=basis)
+
+
+def _network(environment: Environment) -> Iterator[Retained]:
+    """A kept file system of FSx holds the subnet with its interface; of a kept EFS the mount target goes."""
+    storage = environment.storage
+    holding = ["Lustre"] if storage.lustre.is_made else []
+    if storage.shared_home == "openzfs":
+        holding.append("the shared home")
+    if environment.network.vpc_id is not None or not holding:
+        return
+    until = f"{' and '.join(holding)} {'is' if len(holding) == 1 else 'are'} deleted"
+    cost = way_out(environment)
+    monthly = None if cost.usd_per_hour is None else round(cost.usd_per_hour * HOURS_PER_MONTH, 2)
+    yield Retained(
+        what=f"stack {environment.name}-Network, until {until}",
+        why="an interface of the file system stands in its subnet",
+        usd_per_month=monthly,
+        basis=f"{cost.item}, {cost.basis}",
+    )
 
 
 def _buckets(environment: Environment) -> Iterator[Retained]:
