@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -35,6 +37,16 @@ BLOCK = {"fleet.workers": "capacity_block", "fleet.reservation": "cr-0123456789a
             "use fewer nodes, or another way to buy them",
         ),
         (
+            {"fleet.instance_type": "hpc7a.96xlarge"},
+            "demo.yaml: fleet.workers must be a way in which EC2 sells hpc7a.96xlarge: on-demand, got spot; "
+            "choose one of these, or another instance type",
+        ),
+        (
+            {**BLOCK, "fleet.instance_type": "g6e.48xlarge"},
+            "demo.yaml: fleet.workers must be a way in which EC2 sells g6e.48xlarge: on-demand, spot, "
+            "got capacity_block; choose one of these, or another instance type",
+        ),
+        (
             {"fleet.efa": False, "fleet.max_nodes_per_group": 2},
             "demo.yaml: fleet.max_nodes_per_group must be left out without EFA: no placement group is made, got 2; "
             "remove fleet.max_nodes_per_group",
@@ -59,4 +71,53 @@ BLOCK = {"fleet.workers": "capacity_block", "fleet.reservation": "cr-0123456789a
 def test_what_ec2_does_not_accept_together_is_refused(
     mistakes: Callable[[dict[str, Any]], list[str]], changes: dict[str, Any], message: str
 ) -> None:
+    assert mistakes(changes) == [message]
+
+
+SPOT_ALONE = {
+    "region": "us-east-1",
+    "date": "2026-11-30",
+    "source": "DescribeInstanceTypes",
+    "accelerator": None,
+    "accelerators": 0,
+    "accelerator_memory_mib": 0,
+    "maker": None,
+    "vcpus": 8,
+    "memory_gib": 32,
+    "nvme_gb": 0,
+    "architecture": "x86_64",
+    "network_gbps": 100,
+    "cards": [{"interfaces": 4, "efa": True}],
+    "usage_classes": ["spot"],
+    "cluster_placement": True,
+}
+"""A type that EC2 does not sell on demand, as an account's own facts may say."""
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (
+            {"fleet.instance_type": "x9.large"},
+            "demo.yaml: fleet.coordinator must be bought in a way in which EC2 sells x9.large: spot, got on_demand, as "
+            "the coordinator is beside workers spot; set fleet.coordinator: control, or buy all nodes in one of these "
+            "ways",
+        ),
+        (
+            {"fleet.coordinator": "control", "fleet.control_instance_type": "x9.large"},
+            "demo.yaml: fleet.control_instance_type must be bought in a way in which EC2 sells x9.large: spot, got "
+            "on_demand, as the coordinator is beside workers spot; choose another type, such as m7i.large",
+        ),
+    ],
+)
+def test_a_coordinator_that_cannot_be_had_on_demand_is_refused(
+    mistakes: Callable[[dict[str, Any]], list[str]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    changes: dict[str, Any],
+    message: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("trainfabric.catalog.json").write_text(json.dumps({"format": 1, "instance_types": {"x9.large": SPOT_ALONE}}))
+
     assert mistakes(changes) == [message]

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from trainfabric_plan.catalog import on_demand_price
 from trainfabric_plan.environment import validate_environment
 from trainfabric_plan.errors import InvalidInput, NotFound
 from trainfabric_plan.layout import Layout
@@ -225,3 +226,53 @@ def test_another_region_says_that_its_prices_differ(environment_data: Any) -> No
     assert items[0].basis.endswith("2026-07-20; price of us-east-1, us-west-2 may differ")
     assert items[1].basis.endswith("spot prices move; price of us-east-1, us-west-2 may differ")
     assert items[1].usd_per_hour == 89.1648  # 3 × 55.04 × (1 - 0.46)
+
+
+@pytest.mark.parametrize(
+    ("workers", "lines"),
+    [
+        (
+            "capacity_block",
+            [
+                (
+                    "4 × p5.48xlarge of a capacity block",
+                    None,
+                    "paid beforehand, when the block was bought; nothing is billed for its nodes by the hour",
+                )
+            ],
+        ),
+        (
+            "reservation",
+            [
+                (
+                    "4 × p5.48xlarge of a reservation",
+                    220.16,
+                    "{listed}; billed from the reservation's creation to its end, whether or not nodes run",
+                )
+            ],
+        ),
+        (
+            "interruptible_reservation",
+            [
+                ("1 × p5.48xlarge on demand", 55.04, "{listed}"),
+                (
+                    "3 × p5.48xlarge of an interruptible reservation",
+                    None,
+                    "reserved by another team; no source says what its instances are billed at",
+                ),
+            ],
+        ),
+    ],
+)
+def test_reserved_nodes_have_their_own_lines_in_the_bill(
+    environment_data: Any, workers: str, lines: list[tuple[str, float | None, str]]
+) -> None:
+    changes = {"fleet.workers": workers, "fleet.reservation": "cr-0123456789abcdef0"}
+
+    items = cost_per_hour(validate_environment(environment_data(changes), "demo.yaml")).items
+
+    price = on_demand_price("p5.48xlarge")
+    assert price is not None
+    listed = f"{price.source}, {price.date}"
+    nodes = [(one.item, one.usd_per_hour, one.basis) for one in items if "p5.48xlarge" in one.item]
+    assert nodes == [(item, cost, basis.format(listed=listed)) for item, cost, basis in lines]

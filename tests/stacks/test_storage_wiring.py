@@ -42,7 +42,7 @@ def deploy() -> Deploy:
 
 def resources(stack: cdk.Stack | None, kind: str) -> Resources:
     assert stack is not None
-    return list(Template.from_stack(stack).find_resources(kind).values())
+    return [dict(one) for one in Template.from_stack(stack).find_resources(kind).values()]
 
 
 def home_of(environment: TrainingEnvironment, kind: str) -> dict[str, Any]:

@@ -67,12 +67,13 @@ def checked_control(scope: IConstruct, instance_type: object, nodes: InstanceTyp
     """The catalog's row of the type of a coordinator that only controls.
 
     Raises:
-        PropertyError: If it is not known, or of another architecture than the nodes.
+        PropertyError: If it is not known, of another architecture than the nodes, or not sold on demand.
     """
     row = checked_instance(scope, instance_type, efa=False, name="coordinator")
     if row.architecture != nodes.architecture:
         rule = f"of architecture {nodes.architecture}, as {nodes.name} is: they share the image"
         raise property_error(scope, "coordinator", rule, f"{row.name}, which is {row.architecture}")
+    refuse(capacity_mistakes(scope.node.path, row, Capacity.on_demand(), nodes=1, name="control coordinator"))
     return row
 
 
@@ -93,6 +94,8 @@ def capacity_mistakes(
         remedy = "choose one of these, or another instance type"
         if name == "coordinator":
             remedy = "use Coordinator.control(), or buy all nodes in one of these ways"
+        if name == "control coordinator":
+            name, remedy = "coordinator", "choose another type for Coordinator.control, such as m7i.large"
         yield Mistake(
             where=where,
             name=name,

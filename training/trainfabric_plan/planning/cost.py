@@ -92,7 +92,8 @@ def _nodes(environment: Environment) -> Iterator[CostItem]:
 
 def _reserved(workers: str, instance_type: str, count: int, region: str) -> CostItem:
     """A block is paid when it is bought, and EC2 bills reserved capacity whether or not nodes run in it."""
-    item = f"{count} × {instance_type} of a {workers.replace('_', ' ')}"
+    article = "an" if workers.startswith("i") else "a"
+    item = f"{count} × {instance_type} of {article} {workers.replace('_', ' ')}"
     if workers == "capacity_block":
         basis = "paid beforehand, when the block was bought; nothing is billed for its nodes by the hour"
         return CostItem(item=item, usd_per_hour=None, basis=basis)

@@ -14,6 +14,7 @@ from trainfabric_plan.capacity import (
     names_reservation,
     reservation_rule,
 )
+from trainfabric_plan.catalog import find_instance_type
 from trainfabric_plan.deployed import MOST_GROUPS
 from trainfabric_plan.environment.rules.sections import Broken, Rule, Sections
 
@@ -117,6 +118,30 @@ def _usage_class(given: Sections) -> Iterator[Broken]:
         }
 
 
+def _coordinator_on_demand(given: Sections) -> Iterator[Broken]:
+    """Beside spot and interruptible workers the coordinator is on demand; a control coordinator always is."""
+    found = _kind(given)
+    if not given.fleet or not found or given.orchestrator == "parallelcluster":
+        return
+    kind, rule = found
+    if given.fleet.coordinator == "control":
+        name, row = "fleet.control_instance_type", find_instance_type(given.fleet.control_instance_type)
+        remedy = "choose another type, such as m7i.large"
+    elif rule.interruptible:
+        name, row = "fleet.coordinator", given.instance
+        remedy = "set fleet.coordinator: control, or buy all nodes in one of these ways"
+    else:
+        return
+    sold = row.usage_classes if row else None
+    if row and sold is not None and "on-demand" not in sold:
+        yield {
+            "name": name,
+            "rule": f"bought in a way in which EC2 sells {row.name}: {', '.join(sorted(sold))}",
+            "got": f"on_demand, as the coordinator is beside workers {kind}",
+            "remedy": remedy,
+        }
+
+
 def _cluster_placement(given: Sections) -> Iterator[Broken]:
     found = _kind(given)
     if not given.fleet or not found or not given.instance or not given.fleet.efa:
@@ -161,6 +186,7 @@ RULES: tuple[Rule, ...] = (
     _max_nodes_per_group,
     _number_of_groups,
     _usage_class,
+    _coordinator_on_demand,
     _cluster_placement,
     _size_of_a_block,
     _not_in_a_cluster,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from trainfabric_plan.catalog import INSTANCE_TYPES, offers_bandwidth
+from trainfabric_plan.catalog import find_instance_type, offers_bandwidth
 from trainfabric_plan.environment.rules.sections import Broken, Rule, Sections, not_in_catalog
 from trainfabric_plan.environment.types import ROOT_DEVICE
 
@@ -72,7 +72,7 @@ def _control_node(given: Sections) -> Iterator[Broken]:
         rule, remedy = "training with parallelcluster, whose head node controls", "remove fleet.coordinator"
         yield {"name": "fleet.coordinator", "rule": rule, "got": "control", "remedy": remedy}
         return
-    row = INSTANCE_TYPES.get(wanted)
+    row = find_instance_type(wanted)
     if row is None:
         yield not_in_catalog(name, wanted)
     elif given.instance and row.architecture != given.instance.architecture:
