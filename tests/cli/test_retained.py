@@ -16,11 +16,11 @@ DEMO = Path(__file__).parents[2] / "environments" / "demo.yaml"
 
 @pytest.fixture
 def kept(tmp_path: Path) -> Any:
-    def of(storage: str = "") -> list[dict[str, Any]]:
+    def of(storage: str = "", network: str = "") -> list[dict[str, Any]]:
         text = DEMO.read_text(encoding="utf-8")
         start, end = text.index("storage:"), text.index("fleet:")
         file = tmp_path / "lab.yaml"
-        file.write_text(text[:start] + storage + text[end:], encoding="utf-8")
+        file.write_text(text[:start] + network + storage + text[end:], encoding="utf-8")
         done = CliRunner().invoke(app, ["retained", str(file), "--json"])
         assert done.exit_code == 0, done.output
         found: list[dict[str, Any]] = json.loads(done.stdout)
@@ -77,6 +77,7 @@ EXISTING_LUSTRE = "lustre: {file_system_id: fs-0123456789abcdef0, mount_name: ab
         ("storage: {shared_home: efs}\n", "Lustre is deleted"),
         ("storage: {shared_home: openzfs}\n", "Lustre and the shared home are deleted"),
         (f"storage: {{shared_home: openzfs, {EXISTING_LUSTRE}}}\n", "the shared home is deleted"),
+        (f"storage: {{retain: false, shared_home: openzfs, {EXISTING_LUSTRE}}}\n", "the shared home is deleted"),
     ],
 )
 def test_the_network_stays_as_long_as_a_file_system_made_here_stands_in_it(kept: Any, storage: str, until: str) -> None:
@@ -91,6 +92,18 @@ def test_the_network_goes_if_what_stays_has_no_interface_in_it(kept: Any) -> Non
     assert [one["what"] for one in kept_things] == [
         "file system fs-0123456789abcdef0",
         "shared home on EFS",
+        "data bucket",
+        "checkpoint bucket",
+    ]
+
+
+def test_a_network_that_was_there_before_is_none_of_ours_to_keep(kept: Any) -> None:
+    theirs = "network: {vpc_id: vpc-12345678, subnet_id: subnet-12345678, has_s3_endpoint: true}\n"
+
+    assert [one["what"] for one in kept("storage: {shared_home: openzfs}\n", theirs)] == [
+        "FSx for Lustre 1200 GiB at 125 MB/s per TiB",
+        "its security group and rules",
+        "shared home on FSx for OpenZFS, with its security group",
         "data bucket",
         "checkpoint bucket",
     ]
