@@ -161,6 +161,25 @@ def test_a_required_throughput_must_be_known(make: Make) -> None:
     )
 
 
+def test_a_size_beyond_the_usual_quota_is_warned_about(make: Make, warnings: Callable[[], list[str]]) -> None:
+    make(storage=LustreStorage.persistent_2(capacity_gib=103_200))
+
+    assert [one for one in warnings() if "trainfabric:" in one] == [
+        "a file system of 103200 GiB is larger than the 100800 GiB that an account has in a region before its quota is "
+        "raised, less in some: ask AWS Support for more first, or FSx refuses it [ack: trainfabric:lustreBeyondQuota]"
+    ]
+
+
+def test_a_size_that_no_number_of_fsx_holds_is_refused(make: Make) -> None:
+    with pytest.raises(PropertyError) as refused:
+        make(storage=LustreStorage.persistent_2(required_throughput_mbps=10**12))
+
+    assert str(refused.value) == (
+        "Demo/Lustre: required_throughput_mbps must be at most 2097150000 MB/s, what the largest size, 2147481600 GiB, "
+        "reads at 1000 MB/s per TiB, got 1000000000000"
+    )
+
+
 def test_sizes_are_given_once(make: Make) -> None:
     with pytest.raises(PropertyError) as refused:
         make(storage=LustreStorage.persistent_2(), capacity_gib=2400)

@@ -9,7 +9,7 @@ from botocore.session import get_session
 
 from trainfabric_plan.errors import InvalidInput
 from trainfabric_plan.lustre import LinkWish, LustreWish, link_mistakes, lustre_mistakes, lustre_size
-from trainfabric_plan.lustre.facts import EVENTS, MAINTENANCE_PATTERN, TIERING_MOST_MBPS
+from trainfabric_plan.lustre.facts import EVENTS, MAINTENANCE_PATTERN, MOST_GIB, TIERING_MOST_MBPS
 
 TIERING, SCRATCH = "intelligent_tiering", "scratch_2"
 
@@ -134,6 +134,47 @@ TIERING, SCRATCH = "intelligent_tiering", "scratch_2"
             ["fs: deployment must be one of persistent_2, intelligent_tiering, scratch_2, got persistent_1"],
         ),
         ({"required_throughput_mbps": 0}, ["fs: required_throughput_mbps must be at least 1 MB/s, got 0"]),
+        ({"capacity_gib": 2_147_481_600}, []),
+        (
+            {"capacity_gib": 2_147_484_000},
+            [
+                "fs: capacity_gib must be at most 2147481600 GiB: FSx takes no larger number, got 2147484000; "
+                "use 2147481600"
+            ],
+        ),
+        (
+            {"capacity_gib": 2_147_520_000, "efa": True, "throughput_mbps_per_tib": 125},
+            [
+                "fs: capacity_gib must be at most 2147481600 GiB: FSx takes no larger number, got 2147520000; "
+                "use 2147481600"
+            ],
+        ),
+        ({"required_throughput_mbps": 2_097_150_000}, []),
+        (
+            {"required_throughput_mbps": 2_097_150_001},
+            [
+                "fs: required_throughput_mbps must be at most 2097150000 MB/s, what the largest size, 2147481600 GiB, "
+                "reads at 1000 MB/s per TiB, got 2097150001"
+            ],
+        ),
+        (
+            {"required_throughput_mbps": 300_000_000, "throughput_mbps_per_tib": 125},
+            [
+                "fs: required_throughput_mbps must be at most 262143750 MB/s, what the largest size, 2147481600 GiB, "
+                "reads at 125 MB/s per TiB, got 300000000"
+            ],
+        ),
+        (
+            {"required_throughput_mbps": 300_000_000, "throughput_mbps_per_tib": 100},
+            ["fs: throughput_mbps_per_tib must be one of 125, 250, 500, 1000 MB/s per TiB, got 100; use 125"],
+        ),
+        (
+            {"deployment": SCRATCH, "required_throughput_mbps": 10**12},
+            [
+                "fs: required_throughput_mbps must be at most 419430000 MB/s, what the largest size, 2147481600 GiB, "
+                "reads at 200 MB/s per TiB, got 1000000000000"
+            ],
+        ),
     ],
 )
 def test_every_rule_of_fsx_is_told_with_what_to_use_instead(wish: dict[str, Any], messages: list[str]) -> None:
@@ -189,6 +230,18 @@ def test_a_size_says_why_it_is_so() -> None:
     )
     assert lustre_size(LustreWish(deployment=TIERING, required_throughput_mbps=1500)).reasons == (
         "2000 MB/s: the smallest step that reaches the 1500 MB/s required",
+    )
+
+
+@pytest.mark.parametrize("size", [{"capacity_gib": 100_800}, {"deployment": TIERING, "throughput_mbps": 2_000_000}])
+def test_what_is_within_the_quota_or_has_none_that_is_known_is_taken_without_a_word(size: dict[str, Any]) -> None:
+    assert lustre_size(LustreWish(**size)).beyond_the_quota is None
+
+
+def test_a_size_beyond_the_usual_quota_is_said_to_need_more() -> None:
+    assert lustre_size(LustreWish(required_throughput_mbps=100_000)).beyond_the_quota == (
+        "a file system of 103200 GiB is larger than the 100800 GiB that an account has in a region before its quota is "
+        "raised, less in some: ask AWS Support for more first, or FSx refuses it"
     )
 
 
@@ -286,6 +339,7 @@ def test_the_facts_agree_with_the_model_of_the_api() -> None:
     lustre = model.shape_for("CreateFileSystemLustreConfiguration").members
 
     assert {"PERSISTENT_2", "SCRATCH_2"} <= set(lustre["DeploymentType"].enum)
+    assert model.shape_for("StorageCapacity").metadata["max"] == MOST_GIB
     assert lustre["ThroughputCapacity"].metadata["max"] == TIERING_MOST_MBPS
     assert [event.lower() for event in model.shape_for("EventTypes").member.enum] == list(EVENTS)
     assert lustre["WeeklyMaintenanceStartTime"].metadata["pattern"].replace(":?", ":") == MAINTENANCE_PATTERN

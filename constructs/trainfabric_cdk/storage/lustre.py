@@ -160,6 +160,8 @@ class LustreLinkedToS3(Construct):
             ]
         )
         self.size = lustre_size(judged(wish))
+        if self.size.beyond_the_quota:
+            Annotations.of(self).add_warning_v2("trainfabric:lustreBeyondQuota", self.size.beyond_the_quota)
         self.security_group = ec2.SecurityGroup(
             self, "SecurityGroup", vpc=vpc, description="File servers of Lustre", allow_all_outbound=False
         )

@@ -28,6 +28,15 @@ SMALLEST_GIB = 1200
 STEP_GIB = 2400
 """StorageCapacity of PERSISTENT_2 on SSD and of SCRATCH_2: 1200, or a multiple of 2400 GiB."""
 
+MOST_GIB = 2_147_483_647
+"""The largest StorageCapacity that the API takes, whatever the kind (shape StorageCapacity). There is no other fixed
+limit for Lustre: what an account may have is a quota that AWS raises (cfn-lint pull request 4708, read 2026-11)."""
+
+QUOTA_GIB = 100_800
+"""Storage of all file systems of an account and region before a quota is raised; 25,200 in some regions. FSx for Lustre
+user guide, limits, as published in awsdocs/amazon-fsx-lustre-user-guide (2023), read 2026-11. What the quotas of
+INTELLIGENT_TIERING are was not found."""
+
 EFA_STEP_GIB = {125: 38400, 250: 19200, 500: 9600, 1000: 4800}
 """StorageCapacity with EFA is a multiple of this, by MB/s per TiB (user guide, increase-storage-capacity)."""
 

@@ -17,6 +17,7 @@ from trainfabric_plan.lustre.facts import (
     METADATA_MOST_IOPS,
     METADATA_SMALL_IOPS,
     METADATA_STEP_IOPS,
+    MOST_GIB,
     SCRATCH_MBPS_PER_TIB,
     SMALLEST_GIB,
     STEP_GIB,
@@ -27,6 +28,9 @@ from trainfabric_plan.lustre.facts import (
     TIERING_STEP_MBPS,
 )
 from trainfabric_plan.lustre.wish import LustreWish
+
+GIB_PER_TIB = 1024
+"""FSx's examples call 2400 GiB 2.4 TiB; counting strictly never promises more than there is."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,6 +50,11 @@ def lustre_mistakes(where: str, wish: LustreWish, *, prefix: str = "") -> list[M
     ]
 
 
+def throughput_mbps(capacity_gib: int, mbps_per_tib: int) -> int:
+    """MB/s of a file system on SSD, rounded down."""
+    return capacity_gib * mbps_per_tib // GIB_PER_TIB
+
+
 def nearest_capacity_gib(capacity_gib: int, efa_mbps_per_tib: int | None = None) -> int:
     """The smallest capacity that FSx accepts and that holds this much; with EFA by its MB/s per TiB."""
     if efa_mbps_per_tib is not None:
@@ -60,6 +69,12 @@ def nearest_tiering_mbps(throughput_mbps: int, *, efa: bool) -> int:
         if throughput_mbps <= small:
             return small
     return max(TIERING_STEP_MBPS, -(-throughput_mbps // TIERING_STEP_MBPS) * TIERING_STEP_MBPS)
+
+
+def largest_capacity_gib(efa_mbps_per_tib: int | None = None) -> int:
+    """The largest capacity that the API takes; with EFA by its MB/s per TiB."""
+    step = STEP_GIB if efa_mbps_per_tib is None else EFA_STEP_GIB[efa_mbps_per_tib]
+    return MOST_GIB // step * step
 
 
 def is_capacity(capacity_gib: int, efa_mbps_per_tib: int | None = None) -> bool:
@@ -112,6 +127,7 @@ def _sizes(wish: LustreWish) -> Iterator[_Broken]:
             yield from _tiering(wish)
         case "scratch_2":
             yield from _capacity(wish.capacity_gib, None)
+            yield from _too_fast(wish.required_throughput_mbps, SCRATCH_MBPS_PER_TIB, None)
 
 
 def _persistent(wish: LustreWish) -> Iterator[_Broken]:
@@ -128,10 +144,18 @@ def _persistent(wish: LustreWish) -> Iterator[_Broken]:
             got=per_tib,
             remedy=f"use {min(THROUGHPUTS_MBPS_PER_TIB, key=lambda one: abs(one - per_tib))}",
         )
+    if known:
+        fastest = per_tib or max(THROUGHPUTS_MBPS_PER_TIB)
+        yield from _too_fast(wish.required_throughput_mbps, fastest, fastest if wish.efa else None)
     yield from _metadata(wish.metadata_iops, METADATA_SMALL_IOPS)
 
 
 def _capacity(capacity_gib: int | None, efa_mbps_per_tib: int | None) -> Iterator[_Broken]:
+    largest = largest_capacity_gib(efa_mbps_per_tib)
+    if capacity_gib is not None and capacity_gib > largest:
+        rule = f"at most {largest} GiB: FSx takes no larger number"
+        yield _Broken(name="capacity_gib", rule=rule, got=capacity_gib, remedy=f"use {largest}")
+        return
     if capacity_gib is None or is_capacity(capacity_gib, efa_mbps_per_tib):
         return
     if efa_mbps_per_tib is None:
@@ -140,6 +164,14 @@ def _capacity(capacity_gib: int | None, efa_mbps_per_tib: int | None) -> Iterato
         rule = f"a multiple of {EFA_STEP_GIB[efa_mbps_per_tib]} GiB with efa at {efa_mbps_per_tib} MB/s per TiB"
     remedy = f"use {nearest_capacity_gib(capacity_gib, efa_mbps_per_tib)}"
     yield _Broken(name="capacity_gib", rule=rule, got=capacity_gib, remedy=remedy)
+
+
+def _too_fast(required_mbps: int | None, mbps_per_tib: int, efa_mbps_per_tib: int | None) -> Iterator[_Broken]:
+    largest = largest_capacity_gib(efa_mbps_per_tib)
+    most = throughput_mbps(largest, mbps_per_tib)
+    if required_mbps is not None and required_mbps > most:
+        rule = f"at most {most} MB/s, what the largest size, {largest} GiB, reads at {mbps_per_tib} MB/s per TiB"
+        yield _Broken(name="required_throughput_mbps", rule=rule, got=required_mbps)
 
 
 def _tiering(wish: LustreWish) -> Iterator[_Broken]:

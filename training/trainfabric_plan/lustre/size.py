@@ -8,17 +8,21 @@ from trainfabric_plan.errors import InvalidInput
 from trainfabric_plan.lustre.facts import (
     DEFAULT_MBPS_PER_TIB,
     EFA_STEP_GIB,
+    QUOTA_GIB,
     SCRATCH_MBPS_PER_TIB,
     SMALLEST_GIB,
     STEP_GIB,
     THROUGHPUTS_MBPS_PER_TIB,
     TIERING_LEAST_METADATA_IOPS,
 )
-from trainfabric_plan.lustre.rules import lustre_mistakes, nearest_capacity_gib, nearest_tiering_mbps
+from trainfabric_plan.lustre.rules import (
+    GIB_PER_TIB,
+    lustre_mistakes,
+    nearest_capacity_gib,
+    nearest_tiering_mbps,
+    throughput_mbps,
+)
 from trainfabric_plan.lustre.wish import LustreWish
-
-GIB_PER_TIB = 1024
-"""FSx's examples call 2400 GiB 2.4 TiB; counting strictly never promises more than there is."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,6 +56,16 @@ class LustreSize:
     reasons: tuple[str, ...] = ()
 
     @property
+    def beyond_the_quota(self) -> str | None:
+        """What is asked beyond the quota of an account that AWS raised nothing for, in one sentence, or `None`."""
+        if self.capacity_gib is None or self.capacity_gib <= QUOTA_GIB:
+            return None
+        return (
+            f"a file system of {self.capacity_gib} GiB is larger than the {QUOTA_GIB} GiB that an account has in a "
+            "region before its quota is raised, less in some: ask AWS Support for more first, or FSx refuses it"
+        )
+
+    @property
     def in_words(self) -> str:
         """Size and throughput in one phrase, such as `1200 GiB at 125 MB/s per TiB`."""
         if self.throughput_capacity_mbps is not None:
@@ -80,11 +94,6 @@ def lustre_size(wish: LustreWish, where: str = "file system") -> LustreSize:
             return _tiering(wish)
         case "scratch_2":
             return _scratch(wish)
-
-
-def throughput_mbps(capacity_gib: int, mbps_per_tib: int) -> int:
-    """MB/s of a file system on SSD, rounded down."""
-    return capacity_gib * mbps_per_tib // GIB_PER_TIB
 
 
 def _persistent(wish: LustreWish) -> LustreSize:

@@ -10,6 +10,7 @@ from trainfabric_plan.lint.model import Broken, Rule, Severity
 from trainfabric_plan.lint.rules.lustre import configuration, file_systems
 from trainfabric_plan.lint.values import Resource, Value
 from trainfabric_plan.lustre import Deployment, LustreWish, lustre_mistakes
+from trainfabric_plan.lustre.facts import MOST_GIB, QUOTA_GIB
 
 _WORDS: Mapping[str, str] = MappingProxyType(
     {
@@ -40,6 +41,18 @@ def _broken_sizes(assembly: Assembly) -> Iterator[Broken]:
             if at is not None and not at.is_missing:
                 remedy = mistake.remedy or "see the FSx API reference"
                 yield Broken(at=at, must=_in_words(mistake.rule), got=mistake.got, remedy=_in_words(remedy))
+
+
+def _beyond_the_quota(assembly: Assembly) -> Iterator[Broken]:
+    for file_system in file_systems(assembly):
+        capacity = file_system.properties("StorageCapacity")
+        if capacity.whole is not None and QUOTA_GIB < capacity.whole <= MOST_GIB:
+            yield Broken(
+                at=capacity,
+                must=f"at most {QUOTA_GIB} GiB, unless the account's quota has been raised",
+                got=capacity.whole,
+                remedy="ask AWS Support for more storage for file systems in this region before the deploy",
+            )
 
 
 def _deployment(file_system: Resource) -> Deployment | None:
@@ -113,5 +126,14 @@ RULES = (
         source="FSx API model of botocore 1.44.8, CreateFileSystem; FSx for Lustre user guide, "
         "increase-storage-capacity, read 2026-11",
         check=_broken_sizes,
+    ),
+    Rule(
+        id="lustre-quota",
+        severity=Severity.WARNING,
+        title="A file system is not larger than what an account has before its quota is raised",
+        why="FSx refuses what is beyond the quota, which holds for all file systems of a region together.",
+        source="FSx for Lustre user guide, limits, as in awsdocs/amazon-fsx-lustre-user-guide (2023); "
+        "https://github.com/aws-cloudformation/cfn-lint/pull/4708, read 2026-11",
+        check=_beyond_the_quota,
     ),
 )
