@@ -20,14 +20,17 @@ if TYPE_CHECKING:
     from trainfabric_cdk.network import TrainingVpc as TrainingVpc
     from trainfabric_cdk.observability import TrainingDashboard as TrainingDashboard
     from trainfabric_cdk.placement import EfaClusterPlacementGroup as EfaClusterPlacementGroup
+    from trainfabric_cdk.replacements import warn_of_replacements as warn_of_replacements
     from trainfabric_cdk.storage import CheckpointBucket as CheckpointBucket
     from trainfabric_cdk.storage import DataBucket as DataBucket
     from trainfabric_cdk.storage import ExistingLustre as ExistingLustre
+    from trainfabric_cdk.storage import LustreAlarms as LustreAlarms
     from trainfabric_cdk.storage import LustreLink as LustreLink
     from trainfabric_cdk.storage import LustreLinkedToS3 as LustreLinkedToS3
     from trainfabric_cdk.storage import LustreMount as LustreMount
     from trainfabric_cdk.storage import LustreStorage as LustreStorage
     from trainfabric_cdk.storage import SharedHome as SharedHome
+    from trainfabric_cdk.storage import SharedHomeMount as SharedHomeMount
     from trainfabric_cdk.storage import TrainingKey as TrainingKey
 
 _ROOMS = {
@@ -38,6 +41,7 @@ _ROOMS = {
     "EfaClusterPlacementGroup": "placement",
     "EfaSecurityGroup": "network",
     "ExistingLustre": "storage",
+    "LustreAlarms": "storage",
     "LustreLink": "storage",
     "LustreLinkedToS3": "storage",
     "LustreMount": "storage",
@@ -45,11 +49,13 @@ _ROOMS = {
     "ParallelClusterStack": "cluster.parallelcluster",
     "PropertyError": "errors",
     "SharedHome": "storage",
+    "SharedHomeMount": "storage",
     "SpotTrainingFleet": "fleet",
     "TrainingAsset": "bundle",
     "TrainingDashboard": "observability",
     "TrainingKey": "storage",
     "TrainingVpc": "network",
+    "warn_of_replacements": "replacements",
 }
 
 __all__ = [
@@ -60,6 +66,7 @@ __all__ = [
     "EfaClusterPlacementGroup",
     "EfaSecurityGroup",
     "ExistingLustre",
+    "LustreAlarms",
     "LustreLink",
     "LustreLinkedToS3",
     "LustreMount",
@@ -67,11 +74,13 @@ __all__ = [
     "ParallelClusterStack",
     "PropertyError",
     "SharedHome",
+    "SharedHomeMount",
     "SpotTrainingFleet",
     "TrainingAsset",
     "TrainingDashboard",
     "TrainingKey",
     "TrainingVpc",
+    "warn_of_replacements",
 ]
 
 

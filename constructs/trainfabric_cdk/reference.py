@@ -72,8 +72,10 @@ def _properties(made: Any, told: dict[str, str]) -> Iterator[str]:
     """Properties with their types and defaults, `scope` and `id` left out."""
     yield "| property | type | default | |"
     yield "|---|---|---|---|"
-    for one in inspect.signature(made.__init__).parameters.values():
-        if one.name in ("self", "scope", "id") or one.kind is one.VAR_KEYWORD:
+    is_class = inspect.isclass(made)
+    left_out = ("self", "scope", "id") if is_class else ()
+    for one in inspect.signature(made.__init__ if is_class else made).parameters.values():
+        if one.name in left_out or one.kind is one.VAR_KEYWORD:
             continue
         default = "**needed**" if one.default is one.empty else f"`{_default(one.default)}`"
         yield f"| `{one.name}` | {_type(one.annotation)} | {default} | {told.get(one.name, '')} |"
@@ -87,9 +89,9 @@ def _table(what: str, told: dict[str, str]) -> Iterator[str]:
 
 
 def _ways_to_make(made: Any) -> Iterator[list[str]]:
-    """Class methods of an enum-like class, and of a construct that takes what exists."""
+    """Class and static methods of an enum-like class, and of a construct that takes what exists."""
     for name, member in vars(made).items():
-        if isinstance(member, classmethod) and not name.startswith("_"):
+        if isinstance(member, classmethod | staticmethod) and not name.startswith("_"):
             signature = str(inspect.signature(getattr(made, name))).partition(" -> ")[0].replace("'", "")
             summary = sections(inspect.getdoc(member.__func__) or "")[""].strip().replace("\n", " ")
             yield [f"- `{made.__name__}.{name}{signature}`: {summary}", ""]

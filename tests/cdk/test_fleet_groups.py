@@ -11,7 +11,14 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
 
-from trainfabric_cdk import Capacity, Coordinator, EfaClusterPlacementGroup, PropertyError, SpotTrainingFleet
+from trainfabric_cdk import (
+    Capacity,
+    Coordinator,
+    EfaClusterPlacementGroup,
+    PropertyError,
+    SpotTrainingFleet,
+    TrainingKey,
+)
 
 MakeFleet = Callable[..., SpotTrainingFleet]
 Properties = Callable[[str], list[dict[str, Any]]]
@@ -100,6 +107,30 @@ def test_a_customer_key_encrypts_the_volumes_and_lets_the_services_launch(
         assert volume["Ebs"]["KmsKeyId"] == reference
     sids = [part.get("Sid") for key in properties("AWS::KMS::Key") for part in key["KeyPolicy"]["Statement"]]
     assert {"UseForNodes", "GrantForNodes"} <= set(sids)
+
+
+def test_a_training_key_is_not_told_twice_who_launches(
+    stack: cdk.Stack, make_fleet: MakeFleet, properties: Properties, warnings: Callable[[], list[str]]
+) -> None:
+    make_fleet(volume_key=TrainingKey(stack, "Volumes"))
+
+    sids = [part.get("Sid") for key in properties("AWS::KMS::Key") for part in key["KeyPolicy"]["Statement"]]
+    assert (sids.count("UseForNodes"), sids.count("GrantForNodes")) == (1, 1)
+    assert [one for one in warnings() if "trainfabric:volumeKeyPolicy" in one] == []
+
+
+def test_a_key_whose_policy_is_another_s_is_warned_about(
+    stack: cdk.Stack, make_fleet: MakeFleet, warnings: Callable[[], list[str]]
+) -> None:
+    arn = "arn:aws:kms:us-east-1:123456789012:key/0f8e7d6c-0000-4000-8000-000000000000"
+
+    make_fleet(volume_key=kms.Key.from_key_arn(stack, "Volumes", arn))
+
+    assert [one for one in warnings() if "trainfabric:" in one] == [
+        "the policy of the volumes' key is its owner's: if it does not let AWSServiceRoleForAutoScaling and "
+        "AWSServiceRoleForEC2Spot use the key and create grants, nodes end at once with Client.InternalError; "
+        "docs/how-to/use-existing-resources.md has the statements [ack: trainfabric:volumeKeyPolicy]"
+    ]
 
 
 def test_a_permissions_boundary_of_the_app_is_on_the_role_of_the_nodes(

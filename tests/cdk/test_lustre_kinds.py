@@ -229,12 +229,21 @@ def test_a_training_key_lets_those_who_launch_nodes_use_it(stack: cdk.Stack, pro
 
     (key,) = properties("AWS::KMS::Key")
     statements = {one["Sid"]: one for one in key["KeyPolicy"]["Statement"] if "Sid" in one}
-    roles = str(statements["AttachmentByLaunches"]["Principal"])
+    roles = str(statements["GrantForNodes"]["Condition"]["ArnEquals"]["aws:PrincipalArn"])
     assert "AWSServiceRoleForAutoScaling" in roles
     assert "AWSServiceRoleForEC2Spot" in roles
-    assert statements["AttachmentByLaunches"]["Condition"] == {"Bool": {"kms:GrantIsForAWSResource": True}}
-    assert "kms:GenerateDataKey*" in statements["UseByLaunches"]["Action"]
+    assert statements["GrantForNodes"]["Condition"]["Bool"] == {"kms:GrantIsForAWSResource": "true"}
+    assert "kms:GenerateDataKey*" in statements["UseForNodes"]["Action"]
     assert key["EnableKeyRotation"] is True
+
+
+def test_a_key_names_no_role_as_a_principal_that_a_new_account_does_not_have(
+    stack: cdk.Stack, properties: Properties
+) -> None:
+    TrainingKey(stack, "Key")
+
+    (key,) = properties("AWS::KMS::Key")
+    assert "aws-service-role" not in str([one["Principal"] for one in key["KeyPolicy"]["Statement"]])
 
 
 def test_the_policy_of_an_imported_key_is_its_owners(stack: cdk.Stack) -> None:

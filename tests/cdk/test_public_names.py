@@ -16,6 +16,7 @@ NAMES = [
     "EfaClusterPlacementGroup",
     "EfaSecurityGroup",
     "ExistingLustre",
+    "LustreAlarms",
     "LustreLink",
     "LustreLinkedToS3",
     "LustreMount",
@@ -23,11 +24,13 @@ NAMES = [
     "ParallelClusterStack",
     "PropertyError",
     "SharedHome",
+    "SharedHomeMount",
     "SpotTrainingFleet",
     "TrainingAsset",
     "TrainingDashboard",
     "TrainingKey",
     "TrainingVpc",
+    "warn_of_replacements",
 ]
 
 

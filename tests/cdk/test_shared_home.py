@@ -5,6 +5,7 @@ from typing import Any
 
 import aws_cdk as cdk
 import pytest
+from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_kms as kms
 from aws_cdk.assertions import Template
 
@@ -60,10 +61,10 @@ def test_a_customer_key_encrypts_it(make_home: MakeHome, properties: Of, stack: 
 def test_only_nodes_get_in_and_only_by_nfs(make_home: MakeHome, properties: Of, kind: str) -> None:
     home = make_home(kind=kind)
 
-    rules = [one for one in properties("AWS::EC2::SecurityGroupIngress") if one.get("Description") == "NFS"]
+    group = cdk.Stack.of(home).resolve(home.security_group.security_group_id)
+    rules = [one for one in properties("AWS::EC2::SecurityGroupIngress") if one["GroupId"] == group]
     assert [(one["IpProtocol"], one["FromPort"], one["ToPort"]) for one in rules] == [("tcp", 2049, 2049)]
     assert "SourceSecurityGroupId" in rules[0]
-    assert cdk.Stack.of(home).resolve(home.security_group.security_group_id) == rules[0]["GroupId"]
 
 
 @pytest.mark.parametrize(
@@ -118,6 +119,60 @@ def test_a_size_that_is_a_token_is_taken_as_it_is(make_home: MakeHome, propertie
     make_home(kind="openzfs", capacity_gib=cdk.CfnParameter(stack, "Size", type="Number").value_as_number)
 
     assert [one["StorageCapacity"] for one in properties("AWS::FSx::FileSystem")] == [{"Ref": "Size"}]
+
+
+Network = Callable[[cdk.Stack], tuple[ec2.IVpc, ec2.ISubnet]]
+
+
+def _their_vpc(cidr: str | None, subnet_cidr: str | None) -> Network:
+    def make(stack: cdk.Stack) -> tuple[ec2.IVpc, ec2.ISubnet]:
+        vpc = ec2.Vpc.from_vpc_attributes(
+            stack, "Theirs", vpc_id="vpc-1", availability_zones=["us-east-1a"], vpc_cidr_block=cidr
+        )
+        subnet = ec2.Subnet.from_subnet_attributes(
+            stack, "Subnet", subnet_id="subnet-1", route_table_id="rtb-1", ipv4_cidr_block=subnet_cidr
+        )
+        return vpc, subnet
+
+    return make
+
+
+def _vpc_of_the_app(stack: cdk.Stack) -> tuple[ec2.IVpc, ec2.ISubnet]:
+    vpc = ec2.Vpc(stack, "Ours", max_azs=1)
+    return vpc, vpc.private_subnets[0]
+
+
+@pytest.mark.parametrize(
+    ("network", "clients"),
+    [
+        (_their_vpc("10.0.0.0/16", "10.0.1.0/24"), ["10.0.0.0/16"]),
+        (_their_vpc("10.0.0.0/16", "100.64.0.0/24"), ["10.0.0.0/16", "100.64.0.0/24"]),
+        (_their_vpc("10.0.0.0/16", None), ["*"]),
+        (_their_vpc(None, "10.0.1.0/24"), ["*"]),
+        (_vpc_of_the_app, [{"Fn::GetAtt": ["OursE5FAB774", "CidrBlock"]}, "10.0.128.0/17"]),
+    ],
+)
+def test_openzfs_exports_to_the_ranges_of_the_network_where_they_are_known(
+    make_home: MakeHome, properties: Of, stack: cdk.Stack, network: Network, clients: list[Any]
+) -> None:
+    vpc, subnet = network(stack)
+
+    make_home(kind="openzfs", vpc=vpc, subnet=subnet)
+
+    (file_system,) = properties("AWS::FSx::FileSystem")
+    (exports,) = file_system["OpenZFSConfiguration"]["RootVolumeConfiguration"]["NfsExports"]
+    assert [one["Clients"] for one in exports["ClientConfigurations"]] == clients
+    assert {tuple(one["Options"]) for one in exports["ClientConfigurations"]} == {
+        ("rw", "crossmnt", "sync", "no_root_squash")
+    }
+
+
+def test_openzfs_in_a_network_of_ours_exports_to_its_range_alone(make_home: MakeHome, properties: Of) -> None:
+    make_home(kind="openzfs")
+
+    (file_system,) = properties("AWS::FSx::FileSystem")
+    (exports,) = file_system["OpenZFSConfiguration"]["RootVolumeConfiguration"]["NfsExports"]
+    assert [one["Clients"] for one in exports["ClientConfigurations"]] == ["10.20.0.0/16"]
 
 
 def test_nodes_are_told_what_to_mount(make_fleet: Callable[..., SpotTrainingFleet], stack: cdk.Stack) -> None:

@@ -72,6 +72,15 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "an existing file system": {
         "storage": {"lustre": {"file_system_id": "fs-0123456789abcdef0", "mount_name": "abcdefgh"}},
     },
+    "an existing file system whose group lets the nodes in": {
+        "storage": {
+            "lustre": {
+                "file_system_id": "fs-0123456789abcdef0",
+                "mount_name": "abcdefgh",
+                "security_group_id": "sg-0123456789abcdef0",
+            }
+        },
+    },
     "on demand, nothing kept": {
         "fleet": {"instance_type": "p4d.24xlarge", "nodes": 2, "workers": "on_demand"},
         "storage": {"retain": False},

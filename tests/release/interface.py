@@ -15,13 +15,13 @@ Interface = Mapping[str, Mapping[str, Mapping[str, bool]]]
 
 
 def interface() -> Interface:
-    """Every public class with its properties and its class methods, and every helper for tests, with its arguments."""
+    """Every public name with its properties or arguments and its ways to make one, and every helper for tests."""
     found: dict[str, Mapping[str, Mapping[str, bool]]] = {}
     for name in trainfabric_cdk.__all__:
         made: Any = getattr(trainfabric_cdk, name)
-        found[name] = _arguments(made.__init__)
+        found[name] = _arguments(made.__init__ if inspect.isclass(made) else made)
         for method, value in vars(made).items():
-            if isinstance(value, classmethod) and not method.startswith("_"):
+            if isinstance(value, classmethod | staticmethod) and not method.startswith("_"):
                 found[f"{name}.{method}"] = _arguments(getattr(made, method))
     helpers = {name: value for name, value in vars(testing).items() if inspect.isfunction(value)}
     own = {name: value for name, value in helpers.items() if value.__module__ == testing.__name__ and name[0] != "_"}

@@ -2,37 +2,25 @@
 
 from __future__ import annotations
 
-from aws_cdk import Stack
-from aws_cdk import aws_iam as iam
+from aws_cdk import Annotations
 from aws_cdk import aws_kms as kms
 from constructs import IConstruct
 
-_USE = ("kms:Encrypt", "kms:Decrypt", "kms:ReEncrypt*", "kms:GenerateDataKey*", "kms:DescribeKey")
-_ROLES = ("autoscaling.amazonaws.com/AWSServiceRoleForAutoScaling", "spot.amazonaws.com/AWSServiceRoleForEC2Spot")
+from trainfabric_cdk.storage.key import SERVICE_ROLES, grant_service_roles
 
 
 def let_services_launch(scope: IConstruct, key: kms.IKey) -> None:
     """Let Auto Scaling's and Spot's service-linked roles launch nodes whose volumes the key encrypts.
 
     Without it a group launches nodes that end at once (Auto Scaling user guide, key-policy-requirements-EBS-encryption,
-    read 2026-11-30). The roles are conditions and no principals: KMS refuses a policy that names a role which the
-    account does not have yet. The policy of a key that exists already stays as it is; its owner adds the same.
+    read 2026-11-30). The policy of a key that is imported stays as it is, and nothing here can read it: a warning says
+    what it must allow.
     """
-    stack = Stack.of(scope)
-    arns = [f"arn:{stack.partition}:iam::{stack.account}:role/aws-service-role/{role}" for role in _ROLES]
-    roles = {"aws:PrincipalArn": arns}
-    key.add_to_resource_policy(_statement("UseForNodes", _USE, {"ArnEquals": roles}))
-    for_resources = {"kms:GrantIsForAWSResource": "true"}
-    key.add_to_resource_policy(
-        _statement("GrantForNodes", ("kms:CreateGrant",), {"ArnEquals": roles, "Bool": for_resources})
-    )
-
-
-def _statement(sid: str, actions: tuple[str, ...], conditions: dict[str, object]) -> iam.PolicyStatement:
-    return iam.PolicyStatement(
-        sid=sid,
-        principals=[iam.AnyPrincipal()],
-        actions=list(actions),
-        resources=["*"],
-        conditions=conditions,
-    )
+    if not grant_service_roles(key):
+        autoscaling, spot = (role.rpartition("/")[2] for role in SERVICE_ROLES)
+        Annotations.of(scope).add_warning_v2(
+            "trainfabric:volumeKeyPolicy",
+            f"the policy of the volumes' key is its owner's: if it does not let {autoscaling} and {spot} use the key "
+            "and create grants, nodes end at once with Client.InternalError; "
+            "docs/how-to/use-existing-resources.md has the statements",
+        )

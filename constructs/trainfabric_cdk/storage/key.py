@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from aws_cdk import RemovalPolicy, Stack
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
@@ -26,24 +28,28 @@ guide, "Working with server-side encrypted Amazon S3 buckets", read 2026-11)."""
 def grant_service_roles(key: kms.IKey) -> bool:
     """Let Auto Scaling and Spot launch nodes whose volumes the key encrypts.
 
-    KMS refuses a policy that names a role that does not exist: both roles come into being with the account's first Auto
-    Scaling group and spot request, or by `aws iam create-service-linked-role --aws-service-name …`.
+    The roles are conditions and no principals: KMS refuses a policy that names a role which the account does not have
+    yet, and both come into being with its first Auto Scaling group and spot request.
 
     Returns:
         Whether the policy is ours to change. It is not for a key that is imported: its owner adds the same statements
         (docs/how-to/use-existing-resources.md).
     """
     base = f"arn:{Stack.of(key).partition}:iam::{Stack.of(key).account}:role/aws-service-role"
-    roles = [iam.ArnPrincipal(f"{base}/{role}") for role in SERVICE_ROLES]
-    use = iam.PolicyStatement(sid="UseByLaunches", principals=roles, actions=list(_USE), resources=["*"])
-    grant = iam.PolicyStatement(
-        sid="AttachmentByLaunches",
-        principals=roles,
-        actions=["kms:CreateGrant"],
-        resources=["*"],
-        conditions={"Bool": {"kms:GrantIsForAWSResource": True}},
+    roles = {"ArnEquals": {"aws:PrincipalArn": [f"{base}/{role}" for role in SERVICE_ROLES]}}
+    for_resources = {"Bool": {"kms:GrantIsForAWSResource": "true"}}
+    statements = [
+        _statement("UseForNodes", _USE, roles),
+        _statement("GrantForNodes", ("kms:CreateGrant",), {**roles, **for_resources}),
+    ]
+    added = [key.add_to_resource_policy(statement).statement_added for statement in statements]
+    return all(added)
+
+
+def _statement(sid: str, actions: Sequence[str], conditions: Mapping[str, object]) -> iam.PolicyStatement:
+    return iam.PolicyStatement(
+        sid=sid, principals=[iam.AnyPrincipal()], actions=list(actions), resources=["*"], conditions=conditions
     )
-    return all([key.add_to_resource_policy(use).statement_added, key.add_to_resource_policy(grant).statement_added])
 
 
 class TrainingKey(kms.Key):
@@ -81,18 +87,6 @@ class TrainingKey(kms.Key):
         """The roles carry the ids of file systems that do not exist yet, so that no principal can name them."""
         stack = Stack.of(self)
         role = f"arn:{stack.partition}:iam::{stack.account}:role/aws-service-role/{FSX_S3_ROLES}"
-        self.add_to_resource_policy(
-            iam.PolicyStatement(
-                sid="LinkedBuckets",
-                principals=[iam.AnyPrincipal()],
-                actions=list(_USE),
-                resources=["*"],
-                conditions={
-                    "ArnLike": {"aws:PrincipalArn": role},
-                    "StringEquals": {
-                        "kms:CallerAccount": stack.account,
-                        "kms:ViaService": f"s3.{stack.region}.{stack.url_suffix}",
-                    },
-                },
-            )
-        )
+        through_s3 = {"kms:CallerAccount": stack.account, "kms:ViaService": f"s3.{stack.region}.{stack.url_suffix}"}
+        conditions = {"ArnLike": {"aws:PrincipalArn": role}, "StringEquals": through_s3}
+        self.add_to_resource_policy(_statement("LinkedBuckets", _USE, conditions))

@@ -28,6 +28,8 @@ _NO_TOPIC = "Whoever wants to be called gives alarm_topic; without one the alarm
 class LustreAlarms(Construct):
     """Free space of the fullest storage target below a tenth, and an export queue older than an hour.
 
+    `LustreLinkedToS3` has them by itself; they are public for a file system that exists (`ExistingLustre`).
+
     Args:
         scope: Parent construct.
         id: Construct id.

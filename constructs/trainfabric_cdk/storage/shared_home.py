@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ipaddress
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, cast
 
@@ -17,7 +19,11 @@ from trainfabric_cdk.errors import is_known, is_whole_number, refuse
 from trainfabric_plan.errors import Mistake
 
 NFS_PORT = 2049
-"""The one port that NFS 4.1 needs (RFC 8881, section 2.9.3)."""
+"""The one port that NFS 4.1 needs (RFC 8881, section 2.9.3), which is what nodes mount.
+
+The user guide of OpenZFS lists 111 and 20001-20003, and UDP, as well (limit-access-security-groups, read 2026-11): port
+mapper, mount, status and lock daemon of NFS 3. They stay closed.
+"""
 
 SMALLEST_GIB, LARGEST_GIB = 64, 524_288
 """What FSx for OpenZFS takes (FSx API reference, CreateFileSystem, StorageCapacity, botocore 1.44.8)."""
@@ -33,7 +39,14 @@ _OpenZfs = fsx.CfnFileSystem
 
 @dataclass(frozen=True, kw_only=True)
 class SharedHomeMount:
-    """What a node needs to mount a shared home over NFS 4.1: `<server>:<path>`."""
+    """What a node needs to mount a shared home over NFS 4.1: `<server>:<path>`.
+
+    `SharedHome` gives one; for a home that exists it is made of what EFS or FSx say, and its owner lets the nodes in.
+
+    Attributes:
+        server: DNS name or IP address.
+        path: Exported path, `/` of EFS and `/fsx` of OpenZFS's root volume.
+    """
 
     server: str
     path: str
@@ -44,7 +57,8 @@ class SharedHome(Construct):
 
     Encrypted at rest, reached from the nodes' security group alone and through one port. NFS itself is not encrypted on
     its way: TLS to EFS takes the package amazon-efs-utils, which no image of ours has, and OpenZFS has none; nodes and
-    file system stand in one private subnet. Both are backed up for a week or longer.
+    file system stand in one private subnet. OpenZFS exports to the ranges of VPC and subnet where both are known, else
+    to every address that the security group lets in. Both are backed up for a week or longer.
 
     Args:
         scope: Parent construct.
@@ -91,7 +105,8 @@ class SharedHome(Construct):
         if kind == "efs":
             made, self.mount = self._efs(subnet, key)
         else:
-            made, self.mount = self._openzfs(subnet, key, SMALLEST_GIB if capacity_gib is None else capacity_gib)
+            size = SMALLEST_GIB if capacity_gib is None else capacity_gib
+            made, self.mount = self._openzfs(vpc, subnet, key, size)
             made.node.add_dependency(rule)
         self.file_system_id = made.ref
         Tags.of(made).add("Name", self.node.path)
@@ -133,7 +148,9 @@ class SharedHome(Construct):
         # By address, not by name: nodes then wait for the mount target, and need no DNS host names in the VPC.
         return made, SharedHomeMount(server=target.attr_ip_address, path="/")
 
-    def _openzfs(self, subnet: ec2.ISubnet, key: str | None, capacity_gib: int) -> tuple[CfnResource, SharedHomeMount]:
+    def _openzfs(
+        self, vpc: ec2.IVpc, subnet: ec2.ISubnet, key: str | None, capacity_gib: int
+    ) -> tuple[CfnResource, SharedHomeMount]:
         made = _OpenZfs(
             self,
             "FileSystem",
@@ -148,7 +165,7 @@ class SharedHome(Construct):
                 throughput_capacity=_OPENZFS_MBPS,
                 automatic_backup_retention_days=_BACKUP_DAYS,
                 copy_tags_to_backups=True,
-                root_volume_configuration=_root_volume(),
+                root_volume_configuration=_root_volume(_client_ranges(vpc, subnet)),
             ),
         )
         return made, SharedHomeMount(server=made.attr_dns_name, path="/fsx")
@@ -164,13 +181,37 @@ class SharedHome(Construct):
             )
 
 
-def _root_volume() -> fsx.CfnFileSystem.RootVolumeConfigurationProperty:
-    """Compressed; for everybody whom the security group lets in, whose root may make people's directories."""
-    clients = _OpenZfs.ClientConfigurationsProperty(clients="*", options=["rw", "crossmnt", "sync", "no_root_squash"])
+def _root_volume(ranges: list[str]) -> fsx.CfnFileSystem.RootVolumeConfigurationProperty:
+    """Compressed; whoever mounts it as root may make people's directories."""
+    options = ["rw", "crossmnt", "sync", "no_root_squash"]
+    clients = [_OpenZfs.ClientConfigurationsProperty(clients=one, options=options) for one in ranges]
     return _OpenZfs.RootVolumeConfigurationProperty(
         data_compression_type="ZSTD",
-        nfs_exports=[_OpenZfs.NfsExportsProperty(client_configurations=[clients])],
+        nfs_exports=[_OpenZfs.NfsExportsProperty(client_configurations=clients)],
     )
+
+
+def _client_ranges(vpc: ec2.IVpc, subnet: ec2.ISubnet) -> list[str]:
+    """Who may mount: the VPC's range, and the nodes' where it is of another block of the VPC.
+
+    An imported VPC or subnet that does not say its range would shut nodes out, and they are let in by group already.
+    """
+    whole, nodes = _range(lambda: vpc.vpc_cidr_block), _range(lambda: subnet.ipv4_cidr_block)
+    if whole is None or nodes is None:
+        return ["*"]
+    return [whole] if is_known(whole, nodes) and _lies_in(nodes, whole) else [whole, nodes]
+
+
+def _range(read: Callable[[], str | None]) -> str | None:
+    """A range, or `None` where an import left it out, which the CDK answers with an error."""
+    try:
+        return read() or None
+    except RuntimeError:
+        return None
+
+
+def _lies_in(inner: str, outer: str) -> bool:
+    return ipaddress.IPv4Network(inner).subnet_of(ipaddress.IPv4Network(outer))
 
 
 def _mistakes(where: str, kind: object, capacity_gib: object) -> list[Mistake]:
