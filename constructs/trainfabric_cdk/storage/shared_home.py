@@ -103,7 +103,7 @@ class SharedHome(Construct):
         rule = self._rule(client_security_group)
         key = encryption_key.key_arn if encryption_key else None
         if kind == "efs":
-            made, self.mount = self._efs(subnet, key)
+            made, self.mount = self._efs(subnet, key, rule)
         else:
             size = SMALLEST_GIB if capacity_gib is None else capacity_gib
             made, self.mount = self._openzfs(vpc, subnet, key, size)
@@ -127,7 +127,7 @@ class SharedHome(Construct):
             description="NFS",
         )
 
-    def _efs(self, subnet: ec2.ISubnet, key: str | None) -> tuple[CfnResource, SharedHomeMount]:
+    def _efs(self, subnet: ec2.ISubnet, key: str | None, rule: CfnResource) -> tuple[CfnResource, SharedHomeMount]:
         made = efs.CfnFileSystem(
             self,
             "FileSystem",
@@ -145,6 +145,7 @@ class SharedHome(Construct):
             subnet_id=subnet.subnet_id,
             security_groups=[self.security_group.security_group_id],
         )
+        target.add_dependency(rule)
         # By address, not by name: nodes then wait for the mount target, and need no DNS host names in the VPC.
         return made, SharedHomeMount(server=target.attr_ip_address, path="/")
 
