@@ -40,9 +40,9 @@ node_modules/.installed: package.json package-lock.json
 demo: setup ## deploy the demo environment on the embedded AWS and train in it
 	@$(BIN)/python -m sandbox.demo
 
-test: setup test-infrastructure test-oracle test-training test-end-to-end test-faults ## run all tests
+test: setup test-infrastructure test-oracle test-slurm test-training test-end-to-end test-faults ## run all tests
 
-.PHONY: oracle-setup test-infrastructure test-oracle test-training test-node test-trainer test-end-to-end test-faults
+.PHONY: oracle-setup test-infrastructure test-oracle test-slurm test-training test-node test-trainer test-end-to-end test-faults
 test-infrastructure: setup
 	$(PYTEST) -n 2 tests/plan tests/cli tests/architecture tests/cdk tests/stacks tests/snapshots tests/release tests/nag tests/examples tests/bug_reports
 
@@ -57,6 +57,9 @@ $(ORACLE)/.installed: tests/oracle/requirements.txt
 
 test-oracle: setup oracle-setup # our interfaces against those of ParallelCluster's launch templates
 	$(PYTEST) tests/oracle
+
+test-slurm: setup # what we write for Slurm, read by a real one (Debian: slurmctld, slurm-client)
+	$(PYTEST) tests/slurm
 
 test-training: setup # one after the other: tests of heartbeats mind a machine that is busy with something else
 	@$(MAKE) test-node
