@@ -126,6 +126,7 @@ generate: setup ## write everything that is generated from the code: schema, ref
 	$(BIN)/python -m trainfabric_plan.lint.reference docs/lint-rules.md
 	$(BIN)/python -m trainfabric_plan.catalog.reference docs/instance-types.md
 	$(BIN)/trainfabric plan draw environments/demo.yaml -o docs/pictures/environment.svg
+	$(BIN)/python -m benchmarks.lustre_sizes docs/pictures/lustre_sizes.svg
 	$(PYTEST) tests/snapshots --snapshot-update
 	$(BIN)/python -m tests.bug_reports.page docs/bug-reports.md
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import aws_cdk as cdk
@@ -250,3 +253,24 @@ def test_the_policy_of_an_imported_key_is_its_owners(stack: cdk.Stack) -> None:
     arn = "arn:aws:kms:us-east-1:123456789012:key/0f8e7d6c-0000-4000-8000-000000000000"
 
     assert not grant_service_roles(kms.Key.from_key_arn(stack, "Key", arn))
+
+
+def test_the_page_about_keys_that_exist_has_the_statements_that_a_training_key_gets(
+    stack: cdk.Stack, properties: Properties
+) -> None:
+    TrainingKey(stack, "Key")
+    page = (Path(__file__).parents[2] / "docs" / "how-to" / "use-existing-resources.md").read_text(encoding="utf-8")
+    (told,) = (block for block in re.findall(r"```json\n(.*?)```", page, flags=re.DOTALL) if "UseForNodes" in block)
+
+    (key,) = properties("AWS::KMS::Key")
+    made = [one for one in key["KeyPolicy"]["Statement"] if one.get("Sid") in ("UseForNodes", "GrantForNodes")]
+    assert json.loads(told) == [_with_partition(one) for one in made]
+
+
+def _with_partition(value: Any) -> Any:
+    """A value of a template as it is in the partition `aws`."""
+    if isinstance(value, dict) and "Fn::Join" in value:
+        return "".join("aws" if part == {"Ref": "AWS::Partition"} else part for part in value["Fn::Join"][1])
+    if isinstance(value, dict):
+        return {key: _with_partition(inner) for key, inner in value.items()}
+    return [_with_partition(inner) for inner in value] if isinstance(value, list) else value
