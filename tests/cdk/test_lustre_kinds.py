@@ -173,6 +173,12 @@ def test_a_size_beyond_the_usual_quota_is_warned_about(make: Make, warnings: Cal
     ]
 
 
+def test_a_size_that_is_a_token_is_not_held_to_the_quota(make: Make, warnings: Callable[[], list[str]]) -> None:
+    make(capacity_gib=cdk.Token.as_number(cdk.Fn.ref("Size")))
+
+    assert [one for one in warnings() if "trainfabric:" in one] == []
+
+
 def test_a_size_that_no_number_of_fsx_holds_is_refused(make: Make) -> None:
     with pytest.raises(PropertyError) as refused:
         make(storage=LustreStorage.persistent_2(required_throughput_mbps=10**12))

@@ -47,7 +47,8 @@ def _import_path(assembly: Assembly) -> Iterator[Broken]:
                 )
 
 
-def _associations(assembly: Assembly, file_system: Resource) -> list[Resource]:
+def associations(assembly: Assembly, file_system: Resource) -> list[Resource]:
+    """Its data repository associations, as far as the templates at hand make them."""
     return [
         one
         for one in assembly.of_type(ASSOCIATION)
@@ -58,7 +59,7 @@ def _associations(assembly: Assembly, file_system: Resource) -> list[Resource]:
 def _two_ways(assembly: Assembly) -> Iterator[Broken]:
     for file_system in file_systems(assembly):
         persistent = configuration(file_system, "DeploymentType").text == "PERSISTENT_2"
-        for key in () if persistent or not _associations(assembly, file_system) else _LEGACY:
+        for key in () if persistent or not associations(assembly, file_system) else _LEGACY:
             value = configuration(file_system, key)
             if not value.is_missing and not value.is_unknown:
                 yield Broken(
@@ -93,7 +94,7 @@ def _needs(resource: Resource) -> list[str]:
 
 def _together(assembly: Assembly) -> Iterator[Broken]:
     for file_system in file_systems(assembly):
-        links = [one for one in _associations(assembly, file_system) if one.template is file_system.template]
+        links = [one for one in associations(assembly, file_system) if one.template is file_system.template]
         for first, second in combinations(links, 2):
             if not _comes_before(first, second) and not _comes_before(second, first):
                 yield Broken(

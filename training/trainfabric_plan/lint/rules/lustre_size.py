@@ -7,10 +7,10 @@ from types import MappingProxyType
 
 from trainfabric_plan.lint.assembly import Assembly
 from trainfabric_plan.lint.model import Broken, Rule, Severity
-from trainfabric_plan.lint.rules.lustre import configuration, file_systems
+from trainfabric_plan.lint.rules.lustre import associations, configuration, file_systems
 from trainfabric_plan.lint.values import Resource, Value
 from trainfabric_plan.lustre import Deployment, LustreWish, lustre_mistakes
-from trainfabric_plan.lustre.facts import MOST_GIB, QUOTA_GIB
+from trainfabric_plan.lustre.facts import MOST_GIB, MOST_LINKS, QUOTA_GIB
 
 _WORDS: Mapping[str, str] = MappingProxyType(
     {
@@ -53,6 +53,22 @@ def _beyond_the_quota(assembly: Assembly) -> Iterator[Broken]:
                 got=capacity.whole,
                 remedy="ask AWS Support for more storage for file systems in this region before the deploy",
             )
+
+
+def _too_many_links(assembly: Assembly) -> Iterator[Broken]:
+    for file_system in file_systems(assembly):
+        links = associations(assembly, file_system)
+        most = 0 if _deployment(file_system) == "intelligent_tiering" else MOST_LINKS
+        if len(links) > most:
+            yield Broken(
+                at=links[most].properties("FileSystemId"),
+                must=f"one of at most {most} associations of {file_system.id}" if most else _NOT_TIERED,
+                got=len(links) if most else file_system.id,
+                remedy="link fewer directories, or a common parent of them" if most else "copy the data to it",
+            )
+
+
+_NOT_TIERED = "a file system on SSD: FSx links INTELLIGENT_TIERING to no bucket"
 
 
 def _deployment(file_system: Resource) -> Deployment | None:
@@ -126,6 +142,14 @@ RULES = (
         source="FSx API model of botocore 1.44.8, CreateFileSystem; FSx for Lustre user guide, "
         "increase-storage-capacity, read 2026-11",
         check=_broken_sizes,
+    ),
+    Rule(
+        id="lustre-associations-too-many",
+        severity=Severity.ERROR,
+        title="A file system has at most eight data repository associations, and none with INTELLIGENT_TIERING",
+        why="FSx refuses others, after the file system has been made.",
+        source="FSx API model of botocore 1.44.8, CreateDataRepositoryAssociation and DataRepositoryAssociation",
+        check=_too_many_links,
     ),
     Rule(
         id="lustre-quota",
