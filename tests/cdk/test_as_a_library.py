@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -174,50 +173,6 @@ def test_nodes_may_use_the_imported_key_of_an_imported_bucket_and_nothing_else_o
     statements = policy["Properties"]["PolicyDocument"]["Statement"]
     ours = [one for one in statements if "key/0f8e7d6c" in json.dumps(one["Resource"])]
     assert [one["Action"] for one in ours] == ["kms:Decrypt"]
-
-
-TOKENS: dict[str, Callable[[cdk.Stack], Any]] = {
-    "environment": lambda stack: cdk.CfnParameter(stack, "Token").value_as_string,
-    "lustre_mount_point": lambda stack: cdk.CfnParameter(stack, "Token").value_as_string,
-    "image_id": lambda stack: cdk.CfnParameter(stack, "Token").value_as_string,
-    "root_device": lambda stack: cdk.CfnParameter(stack, "Token").value_as_string,
-    "boot_commands": lambda stack: [cdk.CfnParameter(stack, "Token").value_as_string],
-    "training_image": lambda stack: cdk.CfnParameter(stack, "Token").value_as_string,
-    "workers": lambda stack: Capacity.spot(cdk.CfnParameter(stack, "Token", type="Number").value_as_number),
-    "lustre": lambda stack: LustreMount(
-        dns_name=cdk.CfnParameter(stack, "Token").value_as_string, mount_name=cdk.Aws.ACCOUNT_ID
-    ),
-}
-
-
-@pytest.mark.parametrize("name", TOKENS)
-def test_a_property_that_is_known_only_when_deployed_is_taken_as_it_is(name: str) -> None:
-    stack = cdk.Stack(an_app(), "Tokens", env=ENV)
-    own = {"own_command": True} if name == "training_image" else {}
-
-    fleet(stack, **{name: TOKENS[name](stack)}, **own)
-
-    resources = json.dumps(Template.from_stack(stack).to_json()["Resources"])
-    assert '"Ref": "Token"' in resources or name in ("boot_commands", "training_image")
-
-
-@pytest.mark.parametrize(
-    ("name", "kind", "message"),
-    [
-        ("instance_type", "String", "instance_type must be a type of the catalog, got a token; give it as text: "),
-        ("nodes", "Number", "nodes must be at least 1, got a token; give it as a number: what is launched follows"),
-        ("spares", "Number", "spares must be at least 0, got a token; give it as a number: what is launched follows"),
-    ],
-)
-def test_what_decides_the_resources_must_be_known_at_synth(name: str, kind: str, message: str) -> None:
-    stack = cdk.Stack(an_app(), "Tokens", env=ENV)
-    token = cdk.CfnParameter(stack, "Token", type=kind)
-    value = token.value_as_string if kind == "String" else token.value_as_number
-
-    with pytest.raises(PropertyError) as refused:
-        fleet(stack, **{name: value})
-
-    assert str(refused.value).startswith(f"Tokens/Fleet: {message}")
 
 
 def test_a_reservation_and_its_group_may_be_made_in_the_same_app() -> None:

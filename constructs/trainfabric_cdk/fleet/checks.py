@@ -69,11 +69,18 @@ def check_training(scope: IConstruct, instance: InstanceType, *, own_command: bo
         rule = f"True for {instance.name}: the engine of the recipes has no Neuron backend"
         remedy = "set it, and start jobs with training.command (docs/own-training-code.md)"
         raise property_error(scope, "own_command", rule, own_command, remedy)
-    if training_image is None or not is_known(training_image):
+    if training_image is None:
         return
     if not own_command:
-        raise property_error(scope, "training_image", "given only with own_command", repr(training_image), "set that")
-    if not is_pinned_image(training_image):
+        got = repr(training_image) if is_known(training_image) else "a token"
+        raise property_error(scope, "training_image", "given only with own_command", got, "set that")
+    if not is_known(training_image):
+        Annotations.of(scope).add_warning_v2(
+            "trainfabric:trainingImageUnknown",
+            "whether training_image lies in ECR is known only when deployed, so that the nodes get no permission to "
+            "pull it: let them, with repository.grant_pull(fleet)",
+        )
+    elif not is_pinned_image(training_image):
         remedy = "write it as docker pull takes it, with :TAG or @sha256:…"
         raise property_error(scope, "training_image", IMAGE_RULE, repr(training_image), remedy)
 
@@ -84,6 +91,9 @@ def check_interfaces(scope: IConstruct, instance: InstanceType, interfaces: obje
     Raises:
         PropertyError: If interfaces for bandwidth are asked of a type that has no such layout.
     """
+    if not is_known(interfaces):
+        remedy = "give it as text: what is launched follows from it"
+        raise property_error(scope, "interfaces", "addresses or bandwidth", "a token", remedy)
     if interfaces == "addresses":
         return
     if interfaces != "bandwidth":

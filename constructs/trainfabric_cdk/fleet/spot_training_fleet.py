@@ -39,7 +39,7 @@ from trainfabric_cdk.fleet.launch_template import DEFAULT_IMAGE, NodeLaunchTempl
 from trainfabric_cdk.fleet.node_group import NodeGroup
 from trainfabric_cdk.fleet.node_groups import FleetGroup, PlannedGroup, fleet_group, planned_groups
 from trainfabric_cdk.fleet.node_role import NodeRole
-from trainfabric_cdk.fleet.user_data import refuse_too_large, user_data
+from trainfabric_cdk.fleet.user_data import check_commands, refuse_too_large, user_data
 from trainfabric_cdk.fleet.volume_key import let_services_launch
 from trainfabric_cdk.network import (
     check_node_subnet,
@@ -171,6 +171,7 @@ class SpotTrainingFleet(Construct):
         workers = workers or Capacity.spot()
         instance = checked_instance(self, instance_type, efa=efa)
         check_image(self, instance, image_id)
+        check_commands(self, boot_commands)
         check_training(self, instance, own_command=own_command, training_image=training_image)
         ranges = placed(placement_group, workers)
         check_capacity(self, instance, workers, coordinator, ranges, nodes=nodes, spares=spares)

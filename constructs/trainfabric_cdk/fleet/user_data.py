@@ -14,7 +14,7 @@ from aws_cdk import Fn, Token, Tokenization
 from constructs import IConstruct
 
 from trainfabric_cdk.bundle import package_directory
-from trainfabric_cdk.errors import property_error
+from trainfabric_cdk.errors import is_known, property_error
 from trainfabric_plan.contract import NodeVariable, Paths
 
 LIMIT_BYTES = 16_384
@@ -119,3 +119,14 @@ def refuse_too_large(scope: IConstruct, script: str, commands: Sequence[str] = (
             f"{size} bytes with every token at its longest",
             "put long scripts into the image or into a bucket",
         )
+
+
+def check_commands(scope: IConstruct, commands: Sequence[str]) -> None:
+    """A command may be a token; a list that is one has no elements yet, and CDK refuses it where the text is joined.
+
+    Raises:
+        PropertyError: If the commands as a whole are known only when deployed.
+    """
+    if not is_known(list(commands)):
+        remedy = 'give one command for it, such as Fn.join("\\n", commands)'
+        raise property_error(scope, "boot_commands", "a list of commands", "a token for all of them", remedy)

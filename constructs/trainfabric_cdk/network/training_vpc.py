@@ -120,6 +120,9 @@ class TrainingVpc(Construct):
         )
 
     def _checked_egress(self, egress: Egress) -> Egress:
+        if not is_known(egress):
+            remedy = "give it as text: what is made follows from it"
+            raise property_error(self, "egress", "nat or endpoints", "a token", remedy)
         if egress not in ("nat", "endpoints"):
             raise property_error(self, "egress", "nat or endpoints", repr(egress))
         return egress

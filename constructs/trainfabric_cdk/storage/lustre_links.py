@@ -88,18 +88,22 @@ def make_links(
 
 
 def _policies(link: LustreLink) -> fsx.CfnDataRepositoryAssociation.S3Property:
-    imports, exports = [event.upper() for event in link.imports], [event.upper() for event in link.exports]
+    imports, exports = _as_fsx_says(link.imports), _as_fsx_says(link.exports)
     return _Link.S3Property(
         auto_import_policy=_Link.AutoImportPolicyProperty(events=imports) if imports else None,
         auto_export_policy=_Link.AutoExportPolicyProperty(events=exports) if exports else None,
     )
 
 
+def _as_fsx_says(events: Sequence[str]) -> list[str]:
+    """A token stays one: in capitals its placeholder would be a text of its own."""
+    return [event.upper() if is_known(event) else event for event in events]
+
+
 def _wish(link: LustreLink, bucket: s3.IBucket | None) -> LinkWish:
     linked = link.bucket or bucket
-    return LinkWish(
-        path=link.path, bucket=_identity(linked), prefix=link.prefix, imports=link.imports, exports=link.exports
-    )
+    imports, exports = ([event for event in events if is_known(event)] for events in (link.imports, link.exports))
+    return LinkWish(path=link.path, bucket=_identity(linked), prefix=link.prefix, imports=imports, exports=exports)
 
 
 def _identity(bucket: s3.IBucket | None) -> str:

@@ -140,4 +140,4 @@ def judged(wish: LustreWish) -> LustreWish:
     return replace(wish, **changes)
 
 
-_STAND_INS = {"throughput_mbps": 4000, "compression": "lz4"}
+_STAND_INS = {"throughput_mbps": 4000, "required_throughput_mbps": 1000, "compression": "lz4"}

@@ -216,6 +216,9 @@ def _lies_in(inner: str, outer: str) -> bool:
 
 
 def _mistakes(where: str, kind: object, capacity_gib: object) -> list[Mistake]:
+    if not is_known(kind):
+        remedy = "give it as text: what is made follows from it"
+        return [Mistake(where=where, name="kind", rule="efs or openzfs", got="a token", remedy=remedy)]
     if kind not in ("efs", "openzfs"):
         return [Mistake(where=where, name="kind", rule="efs or openzfs", got=repr(kind))]
     if capacity_gib is None or not is_known(capacity_gib):

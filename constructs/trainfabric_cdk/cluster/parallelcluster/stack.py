@@ -98,6 +98,9 @@ class ParallelClusterStack(Stack):
     ) -> None:
         super().__init__(scope, id, **stack)
         refuse(node_mistakes(self.node.path, nodes, workers))
+        if not is_known(version):
+            remedy = "give it as text: logical ids follow from it"
+            raise property_error(self, "version", f"a release such as {DEFAULT_VERSION}", "a token", remedy)
         if workers is not None and workers.kind not in _CAPACITY_TYPES:
             rule = "spot, on_demand, capacity_block or reservation: release 3.16.1 knows no interruptible reservations"
             raise property_error(self, "workers", rule, workers.kind.value, "use a SpotTrainingFleet")
@@ -139,7 +142,7 @@ class ParallelClusterStack(Stack):
         for found in self.configuration.mistakes(where):
             if found.name != "mount_point" or is_known(self.configuration.mount_point):
                 yield found
-        if not _CLUSTER_NAME.fullmatch(self.cluster_name):
+        if is_known(self.cluster_name) and not _CLUSTER_NAME.fullmatch(self.cluster_name):
             rule = "such that environment and version make at most 60 letters, digits and hyphens, a letter first"
             yield Mistake(where=where, name="environment", rule=rule, got=self.cluster_name)
 
