@@ -28,15 +28,20 @@ def described() -> dict[str, dict[str, Any]]:
 
 def parallelcluster_layouts(described: dict[str, dict[str, Any]]) -> dict[str, dict[str, Layout]]:
     """What ParallelCluster's launch templates would have, with EFA (`efa`) and without (`plain`), in one process."""
+    layouts: dict[str, dict[str, Layout]] = asked("parallelcluster.py", described)
+    return layouts
+
+
+def asked(script: str, given: Any) -> Any:
+    """What a script of this directory writes for what it is given, both JSON, in ParallelCluster's own Python."""
     assert PARALLELCLUSTER.exists(), "run make oracle-setup first"
     done = subprocess.run(
-        [PARALLELCLUSTER, HERE / "parallelcluster.py"],
-        input=json.dumps(described),
+        [PARALLELCLUSTER, HERE / script],
+        input=json.dumps(given),
         env={name: value for name, value in os.environ.items() if name != "PYTHONPATH"},
         text=True,
         capture_output=True,
         check=False,
     )
     assert (done.returncode, done.stderr) == (0, "")
-    layouts: dict[str, dict[str, Layout]] = json.loads(done.stdout)
-    return layouts
+    return json.loads(done.stdout)

@@ -6,6 +6,8 @@ Lines `# finds …` of the bad template are the whole messages.
 from __future__ import annotations
 
 import base64
+import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -15,7 +17,7 @@ from trainfabric_plan.lint import RULES, Assembly, Rule, Severity, Template, lin
 
 CASES = Path(__file__).parent / "cases"
 WITHOUT_A_FILE = {"cluster-group-type", "user-data-may-be-too-large", "user-data-too-large"}
-"""Rules whose templates a test makes: those about size, and those about facts that rows of the catalog may lack."""
+"""Rules whose templates are `MADE`: those about size, and those about facts that rows of the catalog may lack."""
 
 
 def halves(rule: str) -> tuple[str, str]:
@@ -38,6 +40,15 @@ def test_every_rule_has_a_bad_and_a_good_template() -> None:
     assert {path.stem for path in CASES.iterdir()} == RULES.keys() - WITHOUT_A_FILE
 
 
+@pytest.mark.parametrize("rule", sorted(RULES))
+def test_every_rule_is_broken_by_a_template_and_kept_by_another(rule: str) -> None:
+    """Whichever way its templates are made."""
+    bad, good = MADE[rule]() if rule in WITHOUT_A_FILE else halves(rule)
+
+    assert messages(bad, "bad.yaml", rule)
+    assert messages(good, "good.yaml", rule) == []
+
+
 @pytest.mark.parametrize("rule", sorted(RULES.keys() - WITHOUT_A_FILE))
 def test_a_rule_finds_what_breaks_it_and_says_where_and_what_to_do(rule: str) -> None:
     bad, _ = halves(rule)
@@ -52,6 +63,65 @@ def test_no_rule_finds_anything_in_a_good_template(rule: str) -> None:
     _, good = halves(rule)
 
     assert messages(good, "good.yaml") == []
+
+
+def launch_template(**data: object) -> str:
+    """A template with one launch template; JSON is YAML."""
+    nodes = {"Type": "AWS::EC2::LaunchTemplate", "Properties": {"LaunchTemplateData": data}}
+    group = {"Type": "AWS::EC2::PlacementGroup", "Properties": {"Strategy": "cluster"}}
+    parameters = {"Extra": {"Type": "String", "MaxLength": 100}}
+    return json.dumps({"Parameters": parameters, "Resources": {"Group": group, "Nodes": nodes}}, indent=1)
+
+
+def of_size(script: str) -> str:
+    return launch_template(UserData={"Fn::Base64": {"Fn::Sub": "#!/bin/bash\n" + script}})
+
+
+def in_a_cluster_group(instance_type: str) -> str:
+    return launch_template(InstanceType=instance_type, Placement={"GroupName": {"Ref": "Group"}})
+
+
+def in_and_out_of_a_cluster_group() -> tuple[str, str]:
+    """Of facts of an account: every row of the catalog may stand in a cluster placement group."""
+    told = {"format": 1, "instance_types": {"x9.large": NEVER_IN_A_CLUSTER_GROUP}}
+    Path("trainfabric.catalog.json").write_text(json.dumps(told))
+    return in_a_cluster_group("x9.large"), in_a_cluster_group("p5.48xlarge")
+
+
+NEVER_IN_A_CLUSTER_GROUP = {
+    "region": "us-east-1",
+    "date": "2026-11-30",
+    "source": "DescribeInstanceTypes",
+    "vcpus": 2,
+    "memory_gib": 8,
+    "architecture": "x86_64",
+    "network_gbps": 5,
+    "cards": [{"interfaces": 3, "efa": False}],
+    "usage_classes": ["on-demand", "spot"],
+    "cluster_placement": False,
+}
+
+MADE: dict[str, Callable[[], tuple[str, str]]] = {
+    "cluster-group-type": in_and_out_of_a_cluster_group,
+    "user-data-may-be-too-large": lambda: (of_size("x" * 16_300 + "${Extra}"), of_size("x" * 16_000 + "${Extra}")),
+    "user-data-too-large": lambda: (of_size("x" * 16_400), of_size("x" * 16_000)),
+}
+"""The bad template and the good one of each rule without a file."""
+
+
+def test_a_type_that_no_cluster_placement_group_takes_is_refused_in_one() -> None:
+    bad, _ = in_and_out_of_a_cluster_group()
+
+    assert messages(bad, "bad.yaml", "cluster-group-type") == [
+        "bad.yaml:19: Nodes.Properties.LaunchTemplateData.InstanceType must be an instance type that a cluster "
+        "placement group takes, got x9.large; remove the placement group, or take another type"
+    ]
+
+
+def test_outside_a_cluster_placement_group_every_type_may_stand() -> None:
+    in_and_out_of_a_cluster_group()
+
+    assert messages(launch_template(InstanceType="x9.large"), "good.yaml", "cluster-group-type") == []
 
 
 def user_data(value: object, parameters: dict[str, object] | None = None) -> list[str]:
