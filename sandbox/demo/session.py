@@ -80,11 +80,16 @@ class Session:
         arguments = ("nodes", "--environment", self.environment.name, "--state", str(self.nodes), *more)
         return self.commands.start("nodes", [sys.executable, "-m", "sandbox", *arguments])
 
-    def prepare_corpus(self) -> dict[str, Any]:
-        """Tokenise the sources of the standard library into the data bucket; returns its facts and its `uri`."""
+    def prepare_corpus(self, sources: Path | None = None) -> dict[str, Any]:
+        """Tokenise Python sources into the data bucket; returns the corpus's facts and its `uri`.
+
+        Args:
+            sources: Directory of them; the standard library if not given.
+        """
         uri = f"s3://{self.deployed.data_bucket}/{DATA_PREFIX}corpus"
         vocabulary = str(_recipe_of(self.environment).model.vocabulary)
-        arguments = ("prepare", "--stdlib", "--vocabulary", vocabulary, "--output", uri, "--json")
+        which = ("--stdlib",) if sources is None else ("--sources", str(sources), "--pattern", "*.py")
+        arguments = ("prepare", *which, "--vocabulary", vocabulary, "--output", uri, "--json")
         facts: dict[str, Any] = json.loads(
             self.commands.python("corpus", "-m", "trainfabric_training.data", *arguments)
         )

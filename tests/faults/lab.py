@@ -10,6 +10,7 @@ import contextlib
 import json
 import os
 import signal
+import textwrap
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -49,9 +50,9 @@ fleet:
   instance_type: p5.48xlarge
   nodes: {nodes}
   spares: {spares}
-training:
+{fleet}training:
   recipe: tiny_cpu
-  ranks_per_node: 1
+  ranks_per_node: {ranks}
   layout:
     data: {data}
     pipeline: 2
@@ -146,6 +147,16 @@ class Lab:
         """The members that are not the coordinator."""
         coordinator = self.coordinator()
         return [node for node in self.members() if node != coordinator]
+
+    def placements(self) -> dict[str, int]:
+        """Number of the placement group of every worker that EC2 runs now, by instance id."""
+        groups = {group.name: group.placement for group in self.session.deployed.worker_groups}
+        return {
+            member["InstanceId"]: groups[group["AutoScalingGroupName"]]
+            for group in self._groups()
+            if group["AutoScalingGroupName"] in groups
+            for member in group["Instances"]
+        }
 
     def victim(self) -> LocalNode:
         """Another worker each time: one on which failure after failure begins is replaced."""
@@ -288,27 +299,40 @@ def lab(
     build: Path,
     *,
     nodes: int = 4,
+    ranks_per_node: int = 1,
     spares: int = 0,
     wait_s: int = 0,
     heartbeats: str = "fast",
     name: str = "faults",
     network: str = "loopback",
+    fleet: str = "",
+    corpus: Path | None = None,
 ) -> Iterator[Lab]:
-    """An environment of `nodes` nodes with one rank each, deployed, with local nodes, without a job yet.
+    """An environment of `nodes` nodes with so many ranks each, deployed, with local nodes, without a job yet.
 
-    With the network `namespaces` a node's link can be taken away.
+    With the network `namespaces` a node's link can be taken away. `fleet` has more lines of that section of the file.
+    `corpus` is a directory of Python sources to train on; the standard library if not given.
     """
     build.mkdir(parents=True, exist_ok=True)
     file = build / "environment.yaml"
     file.write_text(
-        ENVIRONMENT.format(name=name, nodes=nodes, spares=spares, data=nodes // 2, wait_s=wait_s, heartbeats=heartbeats)
+        ENVIRONMENT.format(
+            name=name,
+            nodes=nodes,
+            spares=spares,
+            fleet=textwrap.indent(fleet, "  "),
+            ranks=ranks_per_node,
+            data=nodes * ranks_per_node // 2,
+            wait_s=wait_s,
+            heartbeats=heartbeats,
+        )
     )
     environment = read_environment(file)
     with Children() as children:
         commands = synthesise(ROOT, build, file, children)
         aws = start_services(children, build, environment.region)
         session = deploy(commands, aws, build, environment, file)
-        session.prepare_corpus()
+        session.prepare_corpus(corpus)
         yield Lab(session, session.start_nodes("--network", network))
 
 
