@@ -409,6 +409,8 @@ NEEDED_AT_SYNTH: dict[str, dict[str, tuple[Value, str]]] = {
 """Properties that must be known at synthesis, and what is said of a token."""
 
 UNSEEN: dict[str, dict[str, tuple[Value, str]]] = {
+    "ExistingLustre": {"availability_zone": (text, "a check alone, which a token does not get")},
+    "LustreMount": {"availability_zone": (text, "a check alone, which a token does not get")},
     "ParallelClusterStack": {"vpc": (vpc, "it says which subnets are public; the subnet says where nodes are")},
     "SpotTrainingFleet": {
         "training_image": (text, "the job names it; nodes are let pull what is known to lie in ECR, else a warning"),

@@ -12,7 +12,8 @@ from constructs import IConstruct
 from trainfabric_cdk.capacity import Capacity
 from trainfabric_cdk.errors import at_construct, is_known, is_whole_number, property_error, refuse
 from trainfabric_cdk.fleet.coordinator import Coordinator
-from trainfabric_cdk.network import EfaSecurityGroup
+from trainfabric_cdk.network import EfaSecurityGroup, zone_of
+from trainfabric_cdk.storage import LustreMount
 from trainfabric_plan.catalog import InstanceType, offers_bandwidth
 from trainfabric_plan.catalog import instance_type as catalog_row
 from trainfabric_plan.errors import Mistake
@@ -194,6 +195,21 @@ def warn_of_slow_network(scope: IConstruct, instance: InstanceType, *, nodes: in
         warn(
             "trainfabric:noPlacementGroup",
             "nodes with EFA stand anywhere in the zone without an EfaClusterPlacementGroup: give placement_group",
+        )
+
+
+def warn_of_distant_lustre(scope: IConstruct, *, subnet: ec2.ISubnet, lustre: LustreMount) -> None:
+    """Warn where nodes read a file system of another zone: it works, over a longer way that is billed.
+
+    What crosses zones is billed, and slower (EFS user guide, mounting-one-zone, of a file system with servers in one
+    zone as those of Lustre; read 2026-12). Nothing is said where either zone is not known.
+    """
+    nodes, files = zone_of(subnet), lustre.availability_zone
+    if nodes and files and is_known(files) and nodes != files:
+        Annotations.of(scope).add_warning_v2(
+            "trainfabric:lustreInAnotherZone",
+            f"the nodes are in {nodes} and their Lustre file system is in {files}: all that they read and write "
+            "crosses zones, which is slower and billed by the gigabyte; use a subnet of the same zone",
         )
 
 

@@ -30,6 +30,7 @@ from trainfabric_cdk.fleet.checks import (
     check_training,
     checked_instance,
     warn_of_closed_security_group,
+    warn_of_distant_lustre,
     warn_of_slow_network,
 )
 from trainfabric_cdk.fleet.claim import claim_environment
@@ -189,6 +190,7 @@ class SpotTrainingFleet(Construct):
         )
         if not has_s3_endpoint:
             warn_of_no_s3_endpoint(self, vpc=vpc)
+        warn_of_distant_lustre(self, subnet=subnet, lustre=lustre)
         warn_of_slow_network(self, instance, nodes=nodes, efa=efa, placed=is_close(workers, ranges))
         warn_of_closed_security_group(self, security_group, nodes=nodes, efa=efa)
         claim_environment(self, environment)

@@ -3,7 +3,7 @@
 from trainfabric_cdk.network.efa_security_group import EfaSecurityGroup
 from trainfabric_cdk.network.endpoints import s3_gateway_endpoint, warn_of_no_s3_endpoint
 from trainfabric_cdk.network.interfaces import node_interfaces, refuse_public_addresses
-from trainfabric_cdk.network.node_subnet import check_node_subnet, is_endpoint_only
+from trainfabric_cdk.network.node_subnet import check_node_subnet, is_endpoint_only, zone_of
 from trainfabric_cdk.network.training_vpc import DEFAULT_CIDR, Egress, TrainingVpc
 
 __all__ = [
@@ -17,4 +17,5 @@ __all__ = [
     "refuse_public_addresses",
     "s3_gateway_endpoint",
     "warn_of_no_s3_endpoint",
+    "zone_of",
 ]

@@ -46,6 +46,19 @@ def subnet_resource(subnet: ec2.ISubnet) -> ec2.CfnSubnet | None:
     return next((one for one in made if one.ref == subnet.subnet_id), None)
 
 
+def zone_of(subnet: ec2.ISubnet) -> str | None:
+    """The zone of a subnet; `None` for one that does not say it before it is deployed or looked up.
+
+    An imported subnet without a zone throws when it is asked. `ec2.Vpc.from_lookup` gives its subnets zones named
+    `dummy…` until the account has been asked (aws-cdk-lib 2.275.0, aws-ec2: Vpc).
+    """
+    try:
+        zone = subnet.availability_zone
+    except RuntimeError:
+        return None
+    return zone if is_known(zone) and not zone.startswith("dummy") else None
+
+
 def is_endpoint_only(subnet: ec2.ISubnet) -> bool:
     """Whether the subnet is known to reach AWS services through endpoints, and nothing else."""
     network = subnet.node.scope

@@ -15,6 +15,7 @@ from aws_cdk import aws_sns as sns
 from constructs import Construct
 
 from trainfabric_cdk.errors import is_known, refuse
+from trainfabric_cdk.network import zone_of
 from trainfabric_cdk.storage.lustre_alarms import LustreAlarms
 from trainfabric_cdk.storage.lustre_links import DATA_LINK, LustreLink, links_mistakes, make_links
 from trainfabric_cdk.storage.lustre_rules import efa_security_rules, lustre_security_rules
@@ -28,10 +29,17 @@ _Lustre = fsx.CfnFileSystem.LustreConfigurationProperty
 
 @dataclass(frozen=True, kw_only=True)
 class LustreMount:
-    """What a node needs to mount a file system: `<dns_name>@tcp:/<mount_name>`."""
+    """What a node needs to mount a file system: `<dns_name>@tcp:/<mount_name>`.
+
+    Attributes:
+        dns_name: DNS name.
+        mount_name: Mount name.
+        availability_zone: Zone of its servers, if it is known: a fleet in another one is warned about.
+    """
 
     dns_name: str
     mount_name: str
+    availability_zone: str | None = None
 
 
 class ExistingLustre(Construct):
@@ -45,6 +53,7 @@ class ExistingLustre(Construct):
         security_group: Its group, which gets the rules that let the nodes in; its owner has opened it if not given.
         client_security_group: Group of the nodes, which gets the other ends of these rules.
         efa: Whether it is EFA-enabled, which needs all traffic between both groups.
+        availability_zone: Its zone; nothing is said of a fleet in another zone if it is not given.
 
     Attributes:
         file_system_id: As given.
@@ -64,6 +73,7 @@ class ExistingLustre(Construct):
         security_group: ec2.ISecurityGroup | None = None,
         client_security_group: ec2.ISecurityGroup | None = None,
         efa: bool = False,
+        availability_zone: str | None = None,
     ) -> None:
         super().__init__(scope, id)
         if (security_group is None) != (client_security_group is None):
@@ -76,7 +86,7 @@ class ExistingLustre(Construct):
         self.file_system_id = file_system_id
         stack = Stack.of(self)
         dns_name = f"{file_system_id}.fsx.{stack.region}.{stack.url_suffix}"
-        self.mount = LustreMount(dns_name=dns_name, mount_name=mount_name)
+        self.mount = LustreMount(dns_name=dns_name, mount_name=mount_name, availability_zone=availability_zone)
 
 
 class LustreLinkedToS3(Construct):
@@ -175,7 +185,9 @@ class LustreLinkedToS3(Construct):
         group = cast(CfnResource, self.security_group.node.default_child)
         self._keep_unless_both_keys(retain, delete_contents, group, *rules, self._file_system, *made)
         self.mount = LustreMount(
-            dns_name=self._file_system.attr_dns_name, mount_name=self._file_system.attr_lustre_mount_name
+            dns_name=self._file_system.attr_dns_name,
+            mount_name=self._file_system.attr_lustre_mount_name,
+            availability_zone=zone_of(subnet),
         )
         self.alarms = self._alarms(wish, links, alarm_topic) if alarms else None
 

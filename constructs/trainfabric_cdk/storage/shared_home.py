@@ -212,7 +212,12 @@ def _range(read: Callable[[], str | None]) -> str | None:
 
 
 def _lies_in(inner: str, outer: str) -> bool:
-    return ipaddress.IPv4Network(inner).subnet_of(ipaddress.IPv4Network(outer))
+    """Not strict: until a VPC has been looked up, the CDK says 1.2.3.4/5 of it, which is the range of no network."""
+    return _network(inner).subnet_of(_network(outer))
+
+
+def _network(text: str) -> ipaddress.IPv4Network:
+    return ipaddress.IPv4Network(text, strict=False)
 
 
 def _mistakes(where: str, kind: object, capacity_gib: object) -> list[Mistake]:
