@@ -49,6 +49,7 @@ from trainfabric_cdk.network import (
     warn_of_no_s3_endpoint,
 )
 from trainfabric_cdk.placement import EfaClusterPlacementGroup
+from trainfabric_cdk.properties import checked_types
 from trainfabric_cdk.storage import LustreMount, SharedHomeMount
 from trainfabric_plan.catalog import InstanceType, InterfaceMode
 from trainfabric_plan.contract import (
@@ -124,6 +125,7 @@ class SpotTrainingFleet(Construct):
         PropertyError: If the fleet could be deployed but no node would launch.
     """
 
+    @checked_types(but=("instance_type", "subnet", "workers"))
     def __init__(
         self,
         scope: Construct,

@@ -6,6 +6,7 @@ from aws_cdk import aws_ec2 as ec2
 from constructs import Construct
 
 from trainfabric_cdk.acknowledge import NIST, acknowledge
+from trainfabric_cdk.properties import checked_types
 
 _ALL = "-1"
 
@@ -18,6 +19,7 @@ class EfaSecurityGroup(ec2.SecurityGroup):
     itself once all outbound traffic is allowed (aws-cdk issue 38558).
     """
 
+    @checked_types()
     def __init__(self, scope: Construct, id: str, *, vpc: ec2.IVpc, description: str | None = None) -> None:
         super().__init__(
             scope,

@@ -14,6 +14,7 @@ from constructs import Construct
 from trainfabric_cdk.acknowledge import NIST, acknowledge
 from trainfabric_cdk.errors import is_known, property_error
 from trainfabric_cdk.network.endpoints import interface_endpoints, s3_gateway_endpoint
+from trainfabric_cdk.properties import checked_types
 from trainfabric_plan.addresses import free_addresses
 from trainfabric_plan.node_calls import endpoint_calls
 
@@ -61,6 +62,7 @@ class TrainingVpc(Construct):
         PropertyError: If the range cannot be cut, or its private half is too small.
     """
 
+    @checked_types()
     def __init__(
         self,
         scope: Construct,

@@ -8,6 +8,7 @@ from aws_cdk import Duration
 from aws_cdk import aws_cloudwatch as cloudwatch
 from constructs import Construct
 
+from trainfabric_cdk.properties import checked_types
 from trainfabric_plan.contract import METRIC_DIMENSION, METRIC_NAMESPACE, Metric
 
 _MINUTE = Duration.minutes(1)
@@ -35,6 +36,7 @@ class TrainingDashboard(Construct):
         dashboard: The CloudWatch dashboard, named `trainfabric-<environment>`.
     """
 
+    @checked_types()
     def __init__(
         self, scope: Construct, id: str, *, environment: str, file_system_id: str, groups: Mapping[str, str]
     ) -> None:

@@ -10,6 +10,7 @@ from constructs import Construct
 
 from trainfabric_cdk.capacity import Capacity
 from trainfabric_cdk.errors import is_known, is_whole_number, property_error, refuse
+from trainfabric_cdk.properties import checked_types
 from trainfabric_plan.capacity import PlacementRule
 from trainfabric_plan.errors import Mistake
 from trainfabric_plan.topology import PlacedNodes, Topology, balanced_ranges
@@ -65,6 +66,7 @@ class EfaClusterPlacementGroup(Construct):
         PropertyError: If the nodes cannot be cut so, or their capacity is placed already.
     """
 
+    @checked_types(but=("capacity", "nodes", "max_nodes_per_group"))
     def __init__(
         self,
         scope: Construct,

@@ -8,6 +8,7 @@ from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
 from trainfabric_cdk.acknowledge import NIST, acknowledge
+from trainfabric_cdk.properties import checked_types
 
 _NO_ACCESS_LOGS = (
     "Server access logs of sharded training data and checkpoints are bulk without an auditor; "
@@ -74,6 +75,7 @@ class DataBucket(_TrainingBucket):
         encryption_key: KMS key of the bucket; S3's own if not given.
     """
 
+    @checked_types()
     def __init__(
         self, scope: Construct, id: str, *, retain: bool = True, encryption_key: kms.IKey | None = None
     ) -> None:
@@ -97,6 +99,7 @@ class CheckpointBucket(_TrainingBucket):
         encryption_key: KMS key of the bucket; S3's own if not given.
     """
 
+    @checked_types()
     def __init__(
         self, scope: Construct, id: str, *, retain: bool = True, encryption_key: kms.IKey | None = None
     ) -> None:

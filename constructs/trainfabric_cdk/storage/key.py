@@ -9,6 +9,8 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from constructs import Construct
 
+from trainfabric_cdk.properties import checked_types
+
 _USE = ("kms:Encrypt", "kms:Decrypt", "kms:ReEncrypt*", "kms:GenerateDataKey*", "kms:DescribeKey")
 SERVICE_ROLES = (
     "autoscaling.amazonaws.com/AWSServiceRoleForAutoScaling",
@@ -65,6 +67,7 @@ class TrainingKey(kms.Key):
             schedules its deletion.
     """
 
+    @checked_types()
     def __init__(
         self,
         scope: Construct,

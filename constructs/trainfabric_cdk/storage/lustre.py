@@ -16,6 +16,7 @@ from constructs import Construct
 
 from trainfabric_cdk.errors import is_known, refuse
 from trainfabric_cdk.network import zone_of
+from trainfabric_cdk.properties import checked_types
 from trainfabric_cdk.storage.lustre_alarms import LustreAlarms
 from trainfabric_cdk.storage.lustre_links import DATA_LINK, LustreLink, links_mistakes, make_links
 from trainfabric_cdk.storage.lustre_rules import efa_security_rules, lustre_security_rules
@@ -63,6 +64,7 @@ class ExistingLustre(Construct):
         PropertyError: If only one of the two groups is given.
     """
 
+    @checked_types()
     def __init__(
         self,
         scope: Construct,
@@ -131,6 +133,7 @@ class LustreLinkedToS3(Construct):
         PropertyError: With everything that FSx would refuse.
     """
 
+    @checked_types()
     def __init__(
         self,
         scope: Construct,

@@ -14,6 +14,7 @@ from aws_cdk import aws_sns as sns
 from constructs import Construct
 
 from trainfabric_cdk.acknowledge import acknowledge
+from trainfabric_cdk.properties import checked_types
 
 LEAST_FREE_PERCENT = 10
 """Writes to a target fail when it is full, though others are not; striping and retries need room before that."""
@@ -43,6 +44,7 @@ class LustreAlarms(Construct):
         export_age: The second, or `None`.
     """
 
+    @checked_types()
     def __init__(
         self,
         scope: Construct,

@@ -16,6 +16,7 @@ from constructs import Construct
 
 from trainfabric_cdk.acknowledge import NIST, acknowledge
 from trainfabric_cdk.errors import is_known, is_whole_number, refuse
+from trainfabric_cdk.properties import checked_types
 from trainfabric_plan.errors import Mistake
 
 NFS_PORT = 2049
@@ -81,6 +82,7 @@ class SharedHome(Construct):
         PropertyError: If the kind or the size is none that AWS has.
     """
 
+    @checked_types()
     def __init__(
         self,
         scope: Construct,

@@ -16,6 +16,7 @@ from trainfabric_cdk.errors import at_construct, is_known, property_error, refus
 from trainfabric_cdk.fleet import Capacity
 from trainfabric_cdk.fleet.checks import checked_instance, node_mistakes
 from trainfabric_cdk.network import node_interfaces, refuse_public_addresses
+from trainfabric_cdk.properties import checked_types
 from trainfabric_plan.capacity import CapacityKind
 from trainfabric_plan.catalog import instance_type as catalog_row
 from trainfabric_plan.contract import Paths, Tag
@@ -72,6 +73,7 @@ class ParallelClusterStack(Stack):
         PropertyError: With every mistake that ParallelCluster would find only while it creates the cluster.
     """
 
+    @checked_types(but=("instance_type", "subnet", "workers"))
     def __init__(
         self,
         scope: Construct,
