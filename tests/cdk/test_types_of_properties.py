@@ -86,9 +86,7 @@ def test_tokens_of_every_kind_are_taken_for_what_they_stand_for(stack: cdk.Stack
 
     network = TrainingVpc(stack, "Network", availability_zone=name)
     nodes = EfaSecurityGroup(stack, "Nodes", vpc=network.vpc)
-    SharedHome(
-        stack, "Home", vpc=network.vpc, subnet=network.private_subnet, client_security_group=nodes, **home
-    )
+    SharedHome(stack, "Home", vpc=network.vpc, subnet=network.private_subnet, client_security_group=nodes, **home)
 
 
 def test_a_proxy_of_the_cdk_is_one_of_its_interfaces(stack: cdk.Stack) -> None:

@@ -12,6 +12,7 @@ from constructs import IConstruct
 from trainfabric_cdk.capacity import Capacity
 from trainfabric_cdk.errors import at_construct, is_known, is_whole_number, property_error, refuse
 from trainfabric_cdk.fleet.coordinator import Coordinator
+from trainfabric_cdk.forms import image_mistakes
 from trainfabric_cdk.network import EfaSecurityGroup, zone_of
 from trainfabric_cdk.storage import LustreMount
 from trainfabric_plan.catalog import InstanceType, offers_bandwidth
@@ -51,8 +52,9 @@ def check_image(scope: IConstruct, instance: InstanceType, image_id: str | None)
     """The default image fits NVIDIA accelerators on x86_64 alone.
 
     Raises:
-        PropertyError: If another kind of node is given no image of its own.
+        PropertyError: If another kind of node is given no image of its own, or what is given is no image.
     """
+    refuse(image_mistakes(scope.node.path, image_id))
     if image_id is None and (instance.maker == "aws" or instance.architecture != "x86_64"):
         kind = instance.accelerator or instance.architecture
         rule = f"given for {instance.name}: the default image has drivers for NVIDIA on x86_64, not for {kind}"

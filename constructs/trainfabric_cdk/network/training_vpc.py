@@ -5,14 +5,15 @@ from __future__ import annotations
 import ipaddress
 from typing import Literal
 
-from aws_cdk import RemovalPolicy, Tags
+from aws_cdk import RemovalPolicy, Stack, Tags
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_logs as logs
 from constructs import Construct
 
 from trainfabric_cdk.acknowledge import NIST, acknowledge
-from trainfabric_cdk.errors import is_known, property_error
+from trainfabric_cdk.errors import is_known, property_error, refuse
+from trainfabric_cdk.forms import zone_mistakes
 from trainfabric_cdk.network.endpoints import interface_endpoints, s3_gateway_endpoint
 from trainfabric_cdk.properties import checked_types
 from trainfabric_plan.addresses import free_addresses
@@ -59,7 +60,8 @@ class TrainingVpc(Construct):
         endpoints: Interface endpoints; none with a NAT gateway.
 
     Raises:
-        PropertyError: If the range cannot be cut, or its private half is too small.
+        PropertyError: If the zone is none of the stack's region, the range cannot be cut, or its private half is too
+            small.
     """
 
     @checked_types()
@@ -75,6 +77,7 @@ class TrainingVpc(Construct):
         containers: bool = False,
     ) -> None:
         super().__init__(scope, id)
+        refuse(zone_mistakes(self.node.path, availability_zone, Stack.of(self).region))
         self.egress: Egress = self._checked_egress(egress)
         cidr = DEFAULT_CIDR if cidr is None else cidr
         private_range, public_range = self._ranges(cidr)

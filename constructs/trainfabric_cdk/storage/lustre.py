@@ -16,6 +16,7 @@ from constructs import Construct
 
 from trainfabric_cdk.errors import is_known, refuse
 from trainfabric_cdk.network import zone_of
+from trainfabric_cdk.forms import existing_lustre_mistakes
 from trainfabric_cdk.properties import checked_types
 from trainfabric_cdk.storage.lustre_alarms import LustreAlarms
 from trainfabric_cdk.storage.lustre_links import DATA_LINK, LustreLink, links_mistakes, make_links
@@ -61,7 +62,7 @@ class ExistingLustre(Construct):
         mount: DNS name and mount name.
 
     Raises:
-        PropertyError: If only one of the two groups is given.
+        PropertyError: If an id or name is none of FSx's, or only one of the two groups is given.
     """
 
     @checked_types()
@@ -78,6 +79,7 @@ class ExistingLustre(Construct):
         availability_zone: str | None = None,
     ) -> None:
         super().__init__(scope, id)
+        refuse(existing_lustre_mistakes(self, file_system_id, mount_name))
         if (security_group is None) != (client_security_group is None):
             missing = "security_group" if security_group is None else "client_security_group"
             rule = "given together with the other group: a rule has two ends"

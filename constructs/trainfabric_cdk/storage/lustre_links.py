@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from aws_cdk import Stack
 from aws_cdk import aws_fsx as fsx
 from aws_cdk import aws_s3 as s3
 from constructs import Construct, IConstruct
@@ -27,7 +28,8 @@ class LustreLink:
     Attributes:
         path: Directory below the mount point, such as `/data`.
         prefix: Key prefix, such as `data/`; empty for the whole bucket.
-        bucket: The bucket, in the file system's region; that of the file system if not given.
+        bucket: The bucket, in the file system's region; that of the file system if not given. FSx exports to one of
+            another region, but imports nothing from there.
         imports: Of `new`, `changed`, `deleted`: what happens in the bucket and shows in the directory.
         exports: Of the same: what happens in the directory and is written to the bucket.
     """
@@ -55,6 +57,8 @@ def links_mistakes(scope: IConstruct, links: Sequence[LustreLink], bucket: s3.IB
         elif isinstance(linked, CheckpointBucket):
             name, got = f"links[{index}].bucket", linked.node.path
             found.append(Mistake(where=where, name=name, rule=NOT_THE_CHECKPOINTS, got=got))
+        elif link.imports and (region := _other_region(scope, linked)):
+            found.append(_cross_region(where, f"links[{index}]", linked, region))
     known = [(index, link) for index, link in enumerate(links) if is_known(link.path, link.prefix)]
     wishes = [_wish(link, bucket) for _, link in known]
     return found + link_mistakes(where, wishes, name=_Names([index for index, _ in known]))
@@ -111,6 +115,19 @@ def _identity(bucket: s3.IBucket | None) -> str:
     if bucket is None:
         return ""
     return bucket.bucket_name if is_known(bucket.bucket_name) else bucket.node.path
+
+
+def _other_region(scope: IConstruct, bucket: s3.IBucket) -> str | None:
+    """The region of a bucket that is known to be another than the file system's."""
+    here, there = Stack.of(scope).region, bucket.env.region
+    return there if here != there and is_known(here) and is_known(there) else None
+
+
+def _cross_region(where: str, name: str, bucket: s3.IBucket, region: str) -> Mistake:
+    """FSx for Lustre Guide, "Region and account support for linked S3 buckets", read 2026-12-01."""
+    rule = "in the file system's region to be imported from: FSx imports nothing across regions"
+    remedy = "copy the data, or give imports=[] to export alone"
+    return Mistake(where=where, name=f"{name}.bucket", rule=rule, got=f"{bucket.node.path} in {region}", remedy=remedy)
 
 
 class _Names:

@@ -89,7 +89,7 @@ class Lustre(Strict):
 
     file_system_id: Annotated[str, StringConstraints(pattern=r"^fs-[0-9a-f]{17}$")] | None = None
     """An existing file system in the subnet's zone; needs mount_name, and excludes every size below."""
-    mount_name: Annotated[str, StringConstraints(pattern=r"^[a-z0-9]{8}$")] | None = None
+    mount_name: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]{1,8}$")] | None = None
     """Mount name of the existing file system (aws fsx describe-file-systems shows it)."""
     security_group_id: Annotated[str, StringConstraints(pattern=r"^sg-[0-9a-f]{8,17}$")] | None = None
     """Security group of the existing file system: gets the rules that let the nodes in. Yours to open if not given."""

@@ -1,0 +1,120 @@
+"""Ids and names that AWS would not know are refused by their form."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import aws_cdk as cdk
+import pytest
+from aws_cdk import aws_s3 as s3
+
+from trainfabric_cdk import (
+    EfaSecurityGroup,
+    ExistingLustre,
+    LustreLink,
+    LustreLinkedToS3,
+    PropertyError,
+    SpotTrainingFleet,
+    TrainingVpc,
+)
+
+
+def refusal(make: Callable[[], object]) -> str:
+    with pytest.raises(PropertyError) as refused:
+        make()
+    return str(refused.value)
+
+
+@pytest.mark.parametrize("image", ["foo", "ami-xyz", "ami-0123456789", "resolve:ssm:", "", "AMI-12345678"])
+def test_what_is_no_image_is_refused(make_fleet: Callable[..., SpotTrainingFleet], image: str) -> None:
+    assert refusal(lambda: make_fleet(image_id=image)) == (
+        "Demo/Fleet: image_id must be ami- and 8 or 17 hexadecimal digits, or resolve:ssm: and the name of a "
+        f"parameter, got {image!r}"
+    )
+
+
+@pytest.mark.parametrize("image", ["ami-12345678", "resolve:ssm:/ours/image", "resolve:ssm:ours:3"])
+def test_images_are_named_by_id_or_by_a_parameter(
+    make_fleet: Callable[..., SpotTrainingFleet], properties: Callable[[str], Any], image: str
+) -> None:
+    make_fleet(image_id=image)
+
+    assert {one["LaunchTemplateData"]["ImageId"] for one in properties("AWS::EC2::LaunchTemplate")} == {image}
+
+
+@pytest.mark.parametrize(
+    ("zone", "rule"),
+    [
+        ("us-west-2a", "a zone of the stack's region, us-east-1, got 'us-west-2a'"),
+        ("us-east-1", "the name of a zone, such as us-east-1a, got 'us-east-1'"),
+        ("", "the name of a zone, such as us-east-1a, got ''"),
+        (
+            "use1-az1",
+            "the name of a zone, not its id, got 'use1-az1'; aws ec2 describe-availability-zones shows the name that "
+            "your account has for this id",
+        ),
+    ],
+)
+def test_what_is_no_zone_of_the_region_is_refused(stack: cdk.Stack, zone: str, rule: str) -> None:
+    message = refusal(lambda: TrainingVpc(stack, "Network", availability_zone=zone))
+
+    assert message == f"Demo/Network: availability_zone must be {rule}"
+
+
+@pytest.mark.parametrize("zone", ["us-east-1f", "us-east-1-atl-2a"])
+def test_zones_and_local_zones_of_the_region_are_taken(stack: cdk.Stack, zone: str) -> None:
+    TrainingVpc(stack, "Network", availability_zone=zone)
+
+
+def test_a_stack_for_any_region_takes_any_zone() -> None:
+    TrainingVpc(cdk.Stack(cdk.App(), "Anywhere"), "Network", availability_zone="ap-southeast-2b")
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (
+            {"file_system_id": "x"},
+            "Demo/Lustre: file_system_id must be fs- and 17 hexadecimal digits, got 'x'",
+        ),
+        (
+            {"mount_name": "a b"},
+            "Demo/Lustre: mount_name must be 1 to 8 letters, digits, _ and -, got 'a b'; "
+            "aws fsx describe-file-systems shows it as MountName",
+        ),
+    ],
+)
+def test_what_names_no_file_system_is_refused(stack: cdk.Stack, given: dict[str, Any], message: str) -> None:
+    usual = {"file_system_id": "fs-0123456789abcdef0", "mount_name": "abcdefgh"}
+
+    assert refusal(lambda: ExistingLustre(stack, "Lustre", **{**usual, **given})) == message
+
+
+def test_a_file_system_that_is_settled_at_deploy_time_is_not_judged(stack: cdk.Stack) -> None:
+    ExistingLustre(stack, "Lustre", file_system_id=cdk.Fn.import_value("id"), mount_name=cdk.Fn.import_value("name"))
+
+
+def lustre(stack: cdk.Stack, **given: Any) -> LustreLinkedToS3:
+    network = TrainingVpc(stack, "Network", availability_zone="us-east-1a")
+    nodes = EfaSecurityGroup(stack, "Nodes", vpc=network.vpc)
+    return LustreLinkedToS3(
+        stack, "Lustre", vpc=network.vpc, subnet=network.private_subnet, client_security_group=nodes, **given
+    )
+
+
+def bucket_elsewhere(stack: cdk.Stack) -> s3.IBucket:
+    return s3.Bucket.from_bucket_attributes(stack, "Far", bucket_name="far", region="eu-west-1")
+
+
+def test_nothing_is_imported_from_a_bucket_of_another_region(stack: cdk.Stack) -> None:
+    assert refusal(lambda: lustre(stack, bucket=bucket_elsewhere(stack))) == (
+        "Demo/Lustre: links[0].bucket must be in the file system's region to be imported from: FSx imports nothing "
+        "across regions, got Demo/Far in eu-west-1; copy the data, or give imports=[] to export alone"
+    )
+
+
+def test_what_is_only_exported_may_go_to_another_region(stack: cdk.Stack) -> None:
+    link = LustreLink(path="/out", prefix="out/", bucket=bucket_elsewhere(stack), imports=[])
+
+    lustre(stack, links=[link])
