@@ -17,6 +17,8 @@ Resources:
         NetworkInterfaces:
           - {DeviceIndex: 0, InterfaceType: efa, AssociatePublicIpAddress: true}
           - {DeviceIndex: 1, InterfaceType: interface}
+Parameters:
+  Type: {Type: String}
 """
 WARNED = """\
 Resources:
@@ -90,6 +92,76 @@ def test_a_parameter_can_be_given(trainfabric: Any, files: None) -> None:
     ended = trainfabric("lint", "bad.yaml", "--json", "-p", "Type=m7i.large")
 
     assert [one["rule"] for one in ended.json] == ["efa-type-without-efa", "public-address-with-several-interfaces"]
+
+
+CONDITIONAL = """\
+Parameters:
+  UseBlock: {Type: String}
+Conditions:
+  Block: !Equals [!Ref UseBlock, "true"]
+Resources:
+  Nodes:
+    Type: AWS::EC2::LaunchTemplate
+    Properties:
+      LaunchTemplateData:
+        MetadataOptions: {HttpTokens: required}
+        InstanceType: p5.48xlarge
+        InstanceMarketOptions: {MarketType: !If [Block, capacity-block, spot]}
+        CapacityReservationSpecification:
+          CapacityReservationTarget: {CapacityReservationId: cr-0123456789abcdef0}
+        Placement: {GroupName: ours}
+"""
+
+
+@pytest.mark.parametrize(("value", "rules"), [("true", ["capacity-block-placement-group"]), ("false", []), (None, [])])
+def test_a_parameter_decides_the_conditions_that_ask_for_it(
+    trainfabric: Any, value: str | None, rules: list[str]
+) -> None:
+    Path("conditional.yaml").write_text(CONDITIONAL)
+    given = [] if value is None else ["-p", f"UseBlock={value}"]
+
+    ended = trainfabric("lint", "conditional.yaml", "--json", *given)
+
+    assert [one["rule"] for one in ended.json if "placement" in one["rule"]] == rules
+
+
+def test_a_parameter_of_no_template_is_refused(trainfabric: Any, files: None) -> None:
+    ended = trainfabric("lint", "bad.yaml", "-p", "Tpye=m7i.large")
+
+    assert (ended.status, ended.err) == (
+        2,
+        "lint: parameter must be a parameter of one of the templates, got Tpye; they have Type\n",
+    )
+
+
+def test_parameters_are_given_to_the_templates_of_a_directory(trainfabric: Any) -> None:
+    Path("cdk.out").mkdir()
+    properties = {"LaunchTemplateData": {"MetadataOptions": {"HttpTokens": {"Ref": "Tokens"}}}}
+    body = {
+        "Parameters": {"Tokens": {"Type": "String"}},
+        "Resources": {"Nodes": {"Type": "AWS::EC2::LaunchTemplate", "Properties": properties}},
+    }
+    Path("cdk.out/Stack.template.json").write_text(json.dumps(body))
+
+    found = {
+        value: len(trainfabric("lint", "cdk.out", "--json", "-p", f"Tokens={value}").json)
+        for value in ("optional", "required")
+    }
+
+    assert found == {"optional": 1, "required": 0}
+
+
+@pytest.mark.parametrize(("name", "opened", "closed"), [("deep.json", '{"a":', "}"), ("deep.yaml", "[", "]")])
+@pytest.mark.parametrize("levels", [150, 100_000])
+def test_a_template_that_nests_too_deeply_is_refused(
+    trainfabric: Any, name: str, opened: str, closed: str, levels: int
+) -> None:
+    inner = opened * levels + "1" + closed * levels
+    Path(name).write_text(f'{{"Resources": {{"It": {{"Type": "AWS::EC2::VPC", "Properties": {inner}}}}}}}')
+
+    ended = trainfabric("lint", name)
+
+    assert (ended.status, ended.err) == (2, f"{name}: the template must be nested at most 100 levels deep, got more\n")
 
 
 def test_a_parameter_without_value_is_refused(trainfabric: Any, files: None) -> None:

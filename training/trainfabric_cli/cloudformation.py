@@ -10,7 +10,7 @@ import yaml
 
 from trainfabric_plan.errors import NotFound, mistake
 from trainfabric_plan.lint import Template
-from trainfabric_plan.lint.cloud_assembly import template_from
+from trainfabric_plan.lint.cloud_assembly import template_from, too_deep
 
 
 class _Loader(yaml.SafeLoader):
@@ -58,6 +58,8 @@ def read_template(path: Path, parameters: Mapping[str, str] | None = None) -> Te
     try:
         root = loader.get_single_node()
         body = loader.construct_document(root) if root is not None else None
+    except RecursionError:
+        raise too_deep(str(path)) from None
     except (yaml.YAMLError, ValueError, TypeError) as error:
         raise mistake(str(path), "the template", "valid YAML or JSON", " ".join(str(error).split())) from None
     return template_from(body, str(path), parameters=dict(parameters or {}), locate=_locator(root))

@@ -143,3 +143,83 @@ def test_a_template_that_a_macro_adds_to_does_not_show_everything(section: str, 
     assembly = Assembly([Template(name="stack", body={"Resources": {}, section: value})])
 
     assert assembly.is_complete(assembly.templates[0]) is complete
+
+
+CONDITIONS = {
+    "True": {"Fn::Equals": ["a", "a"]},
+    "False": {"Fn::Equals": ["a", "b"]},
+    "Flag": {"Fn::Equals": [True, "true"]},
+    "Open": {"Fn::Equals": [{"Ref": "Parameter"}, "a"]},
+    "Not": {"Fn::Not": [{"Condition": "False"}]},
+    "And": {"Fn::And": [{"Condition": "True"}, {"Condition": "Not"}]},
+    "AndOpen": {"Fn::And": [{"Condition": "True"}, {"Condition": "Open"}]},
+    "AndFalse": {"Fn::And": [{"Condition": "Open"}, {"Condition": "False"}]},
+    "Or": {"Fn::Or": [{"Condition": "Open"}, {"Condition": "True"}]},
+    "OrFalse": {"Fn::Or": [{"Condition": "False"}, {"Condition": "False"}]},
+    "Circle": {"Fn::Not": [{"Condition": "Circle"}]},
+    "Broken": ["Fn::Equals"],
+    "OfNothing": {"Fn::And": []},
+    "Unread": {"Fn::Contains": [["a"], "a"]},
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("True", "yes"),
+        ("False", "no"),
+        ("Flag", "yes"),
+        ("Open", UNKNOWN),
+        ("Not", "yes"),
+        ("And", "yes"),
+        ("AndOpen", UNKNOWN),
+        ("AndFalse", "no"),
+        ("Or", "yes"),
+        ("OrFalse", "no"),
+        ("Circle", UNKNOWN),
+        ("Broken", UNKNOWN),
+        ("OfNothing", UNKNOWN),
+        ("Unread", UNKNOWN),
+        ("Absent", UNKNOWN),
+        (["True"], UNKNOWN),
+    ],
+)
+def test_a_condition_decides_as_far_as_it_is_known(name: Any, expected: Any) -> None:
+    assert known({"Fn::If": [name, "yes", "no"]}, Conditions=CONDITIONS) == expected
+
+
+@pytest.mark.parametrize(("name", "made"), [("True", 1), ("False", 0), ("Open", 1)])
+def test_a_resource_is_looked_at_unless_its_condition_is_known_not_to_hold(name: str, made: int) -> None:
+    volume = {"Type": "AWS::EC2::Volume", "Condition": name}
+    assembly = Assembly([Template(name="stack", body={"Resources": {"It": volume}, "Conditions": CONDITIONS})])
+
+    assert len(assembly.resources) == made
+
+
+def test_a_list_is_given_to_a_parameter_as_text() -> None:
+    body = {
+        "Parameters": {"Subnets": {"Type": "List<AWS::EC2::Subnet::Id>"}},
+        "Resources": {"It": {"Type": "AWS::EC2::Volume", "Properties": {"Value": {"Ref": "Subnets"}}}},
+    }
+    assembly = Assembly([Template(name="stack", body=body, parameters={"Subnets": "subnet-1,subnet-2"})])
+
+    assert assembly.resources[0].properties("Value").known == ["subnet-1", "subnet-2"]
+
+
+def test_a_condition_of_a_nested_stack_sees_what_its_parent_gives() -> None:
+    inner = Template(
+        name="inner",
+        body={
+            "Parameters": {"Use": {"Type": "String"}},
+            "Conditions": {"Used": {"Fn::Equals": [{"Ref": "Use"}, "yes"]}},
+            "Resources": {"It": {"Type": "AWS::EC2::Volume", "Condition": "Used"}},
+        },
+    )
+    stack = {
+        "Type": "AWS::CloudFormation::Stack",
+        "Properties": {"Parameters": {"Use": "no"}},
+        "Metadata": {"aws:asset:path": "inner"},
+    }
+    assembly = Assembly([Template(name="outer", body={"Resources": {"Inner": stack}})], nested={"inner": inner})
+
+    assert [one.id for one in assembly.resources] == ["Inner"]

@@ -70,11 +70,27 @@ def _assembly(paths: Sequence[Path], parameters: dict[str, str]) -> Assembly:
     if not paths:
         raise mistake("lint", "TEMPLATE", "given at least once", "none", "name a template or a cdk.out directory")
     directories = [path for path in paths if path.is_dir()]
+    if directories and len(paths) > 1:
+        raise mistake("lint", "TEMPLATE", "one directory, or files alone", ", ".join(map(str, paths)))
     if directories:
-        if len(paths) > 1:
-            raise mistake("lint", "TEMPLATE", "one directory, or files alone", ", ".join(map(str, paths)))
-        return read_cloud_assembly(directories[0])
-    return Assembly(read_template(path, parameters) for path in paths)
+        assembly = read_cloud_assembly(directories[0], parameters)
+    else:
+        assembly = Assembly(read_template(path, parameters) for path in paths)
+    _refuse_unknown_parameters(assembly, parameters)
+    return assembly
+
+
+def _refuse_unknown_parameters(assembly: Assembly, given: dict[str, str]) -> None:
+    """A value for a parameter that no template has would be lost silently; `AWS::Region` and the like all have."""
+    from trainfabric_plan.errors import InvalidInput, Mistake
+
+    known = {name for template in assembly.templates for name in template.section("Parameters")}
+    rule, remedy = "a parameter of one of the templates", f"they have {', '.join(sorted(known)) or 'none'}"
+    unknown = [name for name in given if name not in known and not name.startswith("AWS::")]
+    if unknown:
+        raise InvalidInput(
+            Mistake(where="lint", name="parameter", rule=rule, got=name, remedy=remedy) for name in unknown
+        )
 
 
 def _print_document(found: Sequence[Finding]) -> None:

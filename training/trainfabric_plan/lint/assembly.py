@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Any
 
 from trainfabric_plan.lint import intrinsics
+from trainfabric_plan.lint.conditions import condition
 from trainfabric_plan.lint.values import MISSING, UNKNOWN, Reference, Resource, Template
 
 _NESTED = "AWS::CloudFormation::Stack"
@@ -30,12 +31,22 @@ class Assembly:
 
     @cached_property
     def resources(self) -> tuple[Resource, ...]:
-        """Every resource of every template."""
+        """Every resource of every template, but for those whose condition is known not to hold."""
         return tuple(
             Resource(template, name, self)
             for template in self.templates
             for name, body in template.section("Resources").items()
-            if isinstance(body, Mapping) and "Type" in body
+            if self._is_made(body, template)
+        )
+
+    @cached_property
+    def _nested_stacks(self) -> tuple[Resource, ...]:
+        """Resources that are stacks, whatever their conditions: those may ask for the parameters that these give."""
+        return tuple(
+            Resource(template, name, self)
+            for template in self.templates
+            for name, body in template.section("Resources").items()
+            if isinstance(body, Mapping) and body.get("Type") == _NESTED
         )
 
     def of_type(self, *types: str) -> Iterator[Resource]:
@@ -45,7 +56,13 @@ class Assembly:
     def find(self, template: Template, name: str) -> Resource | None:
         """The resource with this logical id in a template."""
         body = template.section("Resources").get(name)
-        return Resource(template, name, self) if isinstance(body, Mapping) and "Type" in body else None
+        return Resource(template, name, self) if self._is_made(body, template) else None
+
+    def _is_made(self, body: object, template: Template) -> bool:
+        """Whether it is a resource, and no condition that is known keeps it from being made."""
+        if not isinstance(body, Mapping) or "Type" not in body:
+            return False
+        return "Condition" not in body or condition(self, body["Condition"], template) is not False
 
     def is_complete(self, template: Template) -> bool:
         """Whether a template shows all of its resources: neither a macro nor a loop makes more of them."""
@@ -125,9 +142,15 @@ class Assembly:
 
     def _parameter(self, name: str, template: Template) -> Any:
         if name in template.parameters:
-            return self.resolve(template.parameters[name], template)
-        for stack in self.of_type(_NESTED):
+            given, kind = template.parameters[name], template.section("Parameters").get(name, {})
+            return given.split(",") if isinstance(given, str) and _is_list(kind) else self.resolve(given, template)
+        for stack in self._nested_stacks:
             if self.nested_template(stack) is template:
                 given = stack.properties("Parameters", name).known
                 return UNKNOWN if given is MISSING else given
         return UNKNOWN
+
+
+def _is_list(parameter: object) -> bool:
+    kind = parameter.get("Type") if isinstance(parameter, Mapping) else None
+    return isinstance(kind, str) and (kind == "CommaDelimitedList" or "List<" in kind)

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from trainfabric_plan.lint.conditions import condition
 from trainfabric_plan.lint.values import UNKNOWN, Reference, Template
 
 if TYPE_CHECKING:
@@ -137,9 +138,12 @@ def _split(assembly: Assembly, given: Any, template: Template) -> Any:
 
 
 def _if(assembly: Assembly, given: Any, template: Template) -> Any:
-    """Both branches the same, or unknown: which one holds is known only at the deployment."""
+    """The branch of a condition that is known; otherwise both, if they are the same."""
     if not (isinstance(given, list) and len(given) == 3):
         return UNKNOWN
+    held = condition(assembly, given[0], template)
+    if held is not None:
+        return assembly.resolve(given[1 if held else 2], template)
     yes, no = assembly.resolve(given[1], template), assembly.resolve(given[2], template)
     return yes if yes == no and not isinstance(yes, Reference | Mapping | list) else UNKNOWN
 
