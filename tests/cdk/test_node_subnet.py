@@ -90,6 +90,43 @@ def test_a_fleet_with_a_prepared_image_starts_in_a_network_of_endpoints(
     assert len(fleet.groups) == 2
 
 
+ECR = "123456789012.dkr.ecr.us-east-1.amazonaws.com/megatron:2026-11"
+ELSEWHERE = "nvcr.io/nvidia/pytorch:26.10-py3"
+OUT_OF_REACH = (
+    "Demo/Fleet: training_image must be one in Amazon ECR of the network's own region with endpoints alone: nodes "
+    f"reach no other registry, got {ELSEWHERE}; push it there, or set up a pull-through cache, or use egress nat"
+)
+NO_ENDPOINTS = (
+    "Demo/Fleet: training_image must be absent in a network whose endpoints are not those of containers, got {}; "
+    "give TrainingVpc containers=True"
+)
+
+
+@pytest.mark.parametrize(
+    ("containers", "image", "messages"),
+    [
+        (True, ECR, []),
+        (True, ELSEWHERE, [OUT_OF_REACH]),
+        (False, ECR, [NO_ENDPOINTS.format(ECR)]),
+        (False, ELSEWHERE, [NO_ENDPOINTS.format(ELSEWHERE), OUT_OF_REACH]),
+    ],
+)
+def test_an_image_is_one_that_the_endpoints_of_a_network_reach(
+    make_fleet: MakeFleet, stack: cdk.Stack, containers: bool, image: str, messages: list[str]
+) -> None:
+    closed = TrainingVpc(stack, "Closed", availability_zone="us-east-1a", egress="endpoints", containers=containers)
+    given: dict[str, Any] = {"subnet": closed.private_subnet, "vpc": closed.vpc, "own_command": True}
+    given |= {"prepared_image": True, "image_id": "ami-0123456789abcdef0", "training_image": image}
+
+    found: list[str] = []
+    try:
+        make_fleet(**given)
+    except PropertyError as refused:
+        found = str(refused).splitlines()
+
+    assert found == messages
+
+
 def test_a_public_subnet_is_seen_through_its_reference(stack: cdk.Stack) -> None:
     vpc = ec2.Vpc.from_vpc_attributes(stack, "Vpc", vpc_id="vpc-12345678", availability_zones=["us-east-1a"])
     public = subnet_of(stack, "10.0.0.0/24", map_public_ip_on_launch=True)

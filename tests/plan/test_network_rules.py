@@ -58,6 +58,29 @@ def test_a_broken_rule_of_the_network_is_named(mistakes: Any, changes: dict[str,
     assert [str(found) for found in mistakes(changes)] == [message]
 
 
+ECR = "123456789012.dkr.ecr.us-east-1.amazonaws.com/megatron:2026-11"
+
+
+@pytest.mark.parametrize(
+    "image", ["nvcr.io/nvidia/pytorch:26.10-py3", "megatron:1", ECR.replace("us-east-1", "us-west-2")]
+)
+def test_an_image_that_endpoints_do_not_reach_is_refused(mistakes: Any, image: str) -> None:
+    training = {"command": "./train.sh", "image": image}
+
+    assert mistakes({**CLOSED, "training": training}) == [
+        "demo.yaml: training.image must be one in Amazon ECR of the network's own region with endpoints alone: nodes "
+        f"reach no other registry, got {image}; push it there, or set up a pull-through cache, or use "
+        "network.egress: nat"
+    ]
+
+
+@pytest.mark.parametrize(("network", "image"), [({}, "megatron:1"), (CLOSED, ECR)])
+def test_an_image_within_reach_is_taken(environment_data: Any, network: dict[str, Any], image: str) -> None:
+    data = environment_data({**network, "training": {"command": "./train.sh", "image": image}})
+
+    assert validate_environment(data, "demo.yaml").training.image == image
+
+
 def test_a_closed_network_with_a_prepared_image_costs_its_endpoints_instead_of_nat(environment_data: Any) -> None:
     usual = [item.item for item in cost_per_hour(validate_environment(environment_data({}), "demo.yaml")).items]
     closed = cost_per_hour(validate_environment(environment_data(CLOSED), "demo.yaml")).items

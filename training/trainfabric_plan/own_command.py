@@ -77,3 +77,13 @@ def ecr_repository(image: str) -> EcrRepository | None:
         return None
     name = re.split(r"[:@]", found["name"])[0]
     return EcrRepository(registry=found["registry"], account=image[:12], region=found["region"], name=name)
+
+
+IMAGE_OF_ENDPOINTS = "one in Amazon ECR of the network's own region with endpoints alone: nodes reach no other registry"
+"""What `is_reached_by_endpoints` asks of an image."""
+
+
+def is_reached_by_endpoints(image: str, region: str) -> bool:
+    """Whether nodes without a way to the internet can pull an image: the endpoints of ECR serve their own region."""
+    repository = ecr_repository(image)
+    return repository is not None and repository.region == region

@@ -189,6 +189,7 @@ class SpotTrainingFleet(Construct):
             nodes=nodes + spares + (not coordinator.trains),
             interfaces=layout,
             prepared_image=prepared_image,
+            training_image=training_image,
         )
         if not has_s3_endpoint:
             warn_of_no_s3_endpoint(self, vpc=vpc)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from aws_cdk import Stack
 from aws_cdk import aws_ec2 as ec2
 from constructs import IConstruct
 
@@ -12,10 +13,17 @@ from trainfabric_cdk.network.training_vpc import TrainingVpc
 from trainfabric_plan.addresses import free_addresses
 from trainfabric_plan.catalog import Interface, addresses_per_node
 from trainfabric_plan.errors import Mistake
+from trainfabric_plan.own_command import IMAGE_OF_ENDPOINTS, is_reached_by_endpoints
 
 
 def check_node_subnet(
-    scope: IConstruct, *, subnet: ec2.ISubnet, nodes: int, interfaces: Iterable[Interface], prepared_image: bool
+    scope: IConstruct,
+    *,
+    subnet: ec2.ISubnet,
+    nodes: int,
+    interfaces: Iterable[Interface],
+    prepared_image: bool,
+    training_image: str | None = None,
 ) -> None:
     """Refuse a subnet in which the nodes have no room, or cannot install what they lack.
 
@@ -25,14 +33,15 @@ def check_node_subnet(
         nodes: Most nodes that can be up at once.
         interfaces: Interfaces of one node.
         prepared_image: Whether the image holds all that boot would install.
+        training_image: Container image that the nodes pull, if they do.
 
     Raises:
         PropertyError: With every mistake.
     """
     each = addresses_per_node(interfaces)
-    refuse(
-        (*_too_small(scope.node.path, subnet, nodes, each), *_without_internet(scope.node.path, subnet, prepared_image))
-    )
+    where = scope.node.path
+    found = [*_too_small(where, subnet, nodes, each), *_without_internet(where, subnet, prepared_image)]
+    refuse([*found, *_image_out_of_reach(where, subnet, training_image)])
 
 
 def subnet_resource(subnet: ec2.ISubnet) -> ec2.CfnSubnet | None:
@@ -61,8 +70,12 @@ def zone_of(subnet: ec2.ISubnet) -> str | None:
 
 def is_endpoint_only(subnet: ec2.ISubnet) -> bool:
     """Whether the subnet is known to reach AWS services through endpoints, and nothing else."""
+    return _closed_network(subnet) is not None
+
+
+def _closed_network(subnet: ec2.ISubnet) -> TrainingVpc | None:
     network = subnet.node.scope
-    return isinstance(network, TrainingVpc) and network.egress == "endpoints"
+    return network if isinstance(network, TrainingVpc) and network.egress == "endpoints" else None
 
 
 def _too_small(where: str, subnet: ec2.ISubnet, nodes: int, each: int) -> Iterator[Mistake]:
@@ -91,3 +104,17 @@ def _without_internet(where: str, subnet: ec2.ISubnet, prepared_image: bool) -> 
             got="False",
             remedy="prepare an image (docs/how-to/run-without-internet.md), or use egress nat",
         )
+
+
+def _image_out_of_reach(where: str, subnet: ec2.ISubnet, image: str | None) -> Iterator[Mistake]:
+    network = _closed_network(subnet)
+    if network is None or image is None:
+        return
+    region = Stack.of(network).region
+    if not network.containers:
+        rule = "absent in a network whose endpoints are not those of containers"
+        remedy = "give TrainingVpc containers=True"
+        yield Mistake(where=where, name="training_image", rule=rule, got=image, remedy=remedy)
+    if is_known(image, region) and not is_reached_by_endpoints(image, region):
+        remedy = "push it there, or set up a pull-through cache, or use egress nat"
+        yield Mistake(where=where, name="training_image", rule=IMAGE_OF_ENDPOINTS, got=image, remedy=remedy)

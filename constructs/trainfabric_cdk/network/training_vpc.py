@@ -57,6 +57,7 @@ class TrainingVpc(Construct):
         vpc: The VPC, for other constructs.
         private_subnet: Half of the range.
         egress: As given.
+        containers: As given.
         endpoints: Interface endpoints; none with a NAT gateway.
 
     Raises:
@@ -79,6 +80,7 @@ class TrainingVpc(Construct):
         super().__init__(scope, id)
         refuse(zone_mistakes(self.node.path, availability_zone, Stack.of(self).region))
         self.egress: Egress = self._checked_egress(egress)
+        self.containers = containers
         cidr = DEFAULT_CIDR if cidr is None else cidr
         private_range, public_range = self._ranges(cidr)
         calls = endpoint_calls(containers=containers) if egress == "endpoints" else ()

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from trainfabric_plan.catalog import efa_interfaces
 from trainfabric_plan.environment.rules.sections import Broken, Rule, Sections
+from trainfabric_plan.own_command import IMAGE_OF_ENDPOINTS, is_pinned_image, is_reached_by_endpoints
 
 
 def _zone(given: Sections) -> Iterator[Broken]:
@@ -88,6 +89,15 @@ def _egress(given: Sections) -> Iterator[Broken]:
         }
 
 
+def _image_without_internet(given: Sections) -> Iterator[Broken]:
+    image = given.training.image if given.training else None
+    if not (image and given.region and given.network and given.network.egress == "endpoints"):
+        return
+    if is_pinned_image(image) and not is_reached_by_endpoints(image, given.region):
+        remedy = "push it there, or set up a pull-through cache, or use network.egress: nat"
+        yield {"name": "training.image", "rule": IMAGE_OF_ENDPOINTS, "got": image, "remedy": remedy}
+
+
 def _s3_endpoint(given: Sections) -> Iterator[Broken]:
     if not (given.network and given.network.has_s3_endpoint):
         return
@@ -100,4 +110,4 @@ def _s3_endpoint(given: Sections) -> Iterator[Broken]:
     yield {"name": "network.has_s3_endpoint", "rule": rule, "got": "true", "remedy": remedy}
 
 
-RULES: tuple[Rule, ...] = (_zone, _public_ips, _existing_network, _egress, _s3_endpoint)
+RULES: tuple[Rule, ...] = (_zone, _public_ips, _existing_network, _egress, _image_without_internet, _s3_endpoint)
