@@ -138,11 +138,19 @@ def test_nodes_use_the_keys_of_the_buckets_as_far_as_the_buckets(
     ]
 
 
-def test_people_reach_nodes_through_session_manager(
+def test_people_reach_nodes_through_session_manager_which_opens_no_parameters(
     make_fleet: MakeFleet, resources: Callable[[str], dict[str, Any]]
 ) -> None:
     fleet = make_fleet()
 
     id = fleet.role.stack.resolve(fleet.role.role_name)["Ref"]
-    (policy,) = resources("AWS::IAM::Role")[id]["Properties"]["ManagedPolicyArns"]
-    assert "policy/AmazonSSMManagedInstanceCore" in str(policy)
+    assert "ManagedPolicyArns" not in resources("AWS::IAM::Role")[id]["Properties"]
+    statements = [
+        one
+        for policy in resources("AWS::IAM::Policy").values()
+        for one in policy["Properties"]["PolicyDocument"]["Statement"]
+    ]
+    (session,) = (one["Action"] for one in statements if "ssmmessages:OpenDataChannel" in one["Action"])
+    assert "ssm:UpdateInstanceInformation" in session
+    readers = [one["Resource"] for one in statements if "ssm:GetParameter" in one["Action"]]
+    assert ["parameter/trainfabric/demo/environment" in str(one) for one in readers] == [True]

@@ -11,7 +11,6 @@ from aws_cdk.assertions import Template
 
 from trainfabric_cdk import Capacity, EfaSecurityGroup, ParallelClusterStack, PropertyError, TrainingVpc
 from trainfabric_cdk.cluster.parallelcluster import ClusterConfiguration, Queue
-from trainfabric_plan.catalog import INSTANCE_TYPES
 
 MakeCluster = Callable[..., ParallelClusterStack]
 
@@ -249,20 +248,40 @@ def test_a_sound_configuration_has_no_mistakes() -> None:
     assert list(CONFIGURATION.mistakes("here")) == []
 
 
-def test_a_head_node_of_another_architecture_than_the_image_is_refused(
-    make_cluster: MakeCluster, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("nodes", "head", "rule"),
+    [
+        (
+            "p4d.24xlarge",
+            "m7g.2xlarge",
+            "x86_64, as p4d.24xlarge is: a cluster has one, got m7g.2xlarge, which is arm64",
+        ),
+        (
+            "hpc7g.16xlarge",
+            "m7i.2xlarge",
+            "arm64, as hpc7g.16xlarge is: a cluster has one, got m7i.2xlarge, which is x86_64",
+        ),
+    ],
+)
+def test_a_head_node_of_another_architecture_than_the_nodes_is_refused(
+    make_cluster: MakeCluster, nodes: str, head: str, rule: str
 ) -> None:
-    monkeypatch.setitem(
-        INSTANCE_TYPES, "m7g.2xlarge", replace(INSTANCE_TYPES["m7i.2xlarge"], name="m7g.2xlarge", architecture="arm64")
-    )
-
     with pytest.raises(PropertyError) as refused:
-        make_cluster(head_node_instance_type="m7g.2xlarge")
+        make_cluster(instance_type=nodes, workers=Capacity.on_demand(), head_node_instance_type=head)
 
-    assert str(refused.value) == (
-        "Slurm: head_node_instance_type must be an x86_64 type, as the nodes' image is, got m7g.2xlarge; "
-        "choose an x86_64 type, such as m7i.2xlarge"
+    other = {"m7g.2xlarge": "m7i.2xlarge", "m7i.2xlarge": "m7g.2xlarge"}[head]
+    wanted = rule.format(nodes, head)
+    assert str(refused.value) == f"Slurm: head_node_instance_type must be of architecture {wanted}; use {other}"
+
+
+def test_a_cluster_of_arm64_has_a_head_node_of_arm64(make_cluster: MakeCluster) -> None:
+    _, cluster = cluster_of(
+        make_cluster(
+            instance_type="hpc7g.16xlarge", workers=Capacity.on_demand(), head_node_instance_type="m7g.2xlarge"
+        )
     )
+
+    assert cluster["ClusterConfiguration"]["HeadNode"]["InstanceType"] == "m7g.2xlarge"
 
 
 def test_values_of_the_cluster_that_are_settled_at_deploy_time_are_not_judged(make_cluster: MakeCluster) -> None:

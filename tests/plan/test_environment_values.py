@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from trainfabric_plan.catalog import INSTANCE_TYPES, InstanceType, NetworkCard
 from trainfabric_plan.environment import validate_environment
 from trainfabric_plan.mount_points import OF_THE_SYSTEM, PARENTS, mount_point_problem
 
@@ -58,24 +57,24 @@ def test_a_value_that_deploys_and_then_fails_is_refused(mistakes: Any, changes: 
     assert mistakes(changes) == [f"demo.yaml: {message}"]
 
 
-def test_a_head_node_of_another_architecture_than_the_image_is_refused(
-    mistakes: Any, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (
+            {"parallelcluster.head_node_instance_type": "m7g.2xlarge"},
+            "x86_64, as p5.48xlarge is: a cluster has one, got m7g.2xlarge, which is arm64; use m7i.2xlarge",
+        ),
+        (
+            {"fleet.instance_type": "hpc7g.16xlarge", "fleet.workers": "on_demand"},
+            "arm64, as hpc7g.16xlarge is: a cluster has one, got m7i.2xlarge, which is x86_64; use m7g.2xlarge",
+        ),
+    ],
+)
+def test_a_head_node_of_another_architecture_than_the_nodes_is_refused(
+    mistakes: Any, changes: dict[str, Any], message: str
 ) -> None:
-    arm = InstanceType(
-        name="m7g.2xlarge",
-        vcpus=8,
-        memory_gib=32,
-        architecture="arm64",
-        network_gbps=15,
-        cards=(NetworkCard(interfaces=4, efa=False),),
-        source="made up",
-        date="2026-11",
-    )
-    monkeypatch.setitem(INSTANCE_TYPES, arm.name, arm)
-
-    assert mistakes({**SLURM, "parallelcluster.head_node_instance_type": "m7g.2xlarge"}) == [
-        "demo.yaml: parallelcluster.head_node_instance_type must be an x86_64 type, as the nodes' image is, got "
-        "m7g.2xlarge; choose an x86_64 type, such as m7i.2xlarge"
+    assert mistakes({**SLURM, **changes}) == [
+        f"demo.yaml: parallelcluster.head_node_instance_type must be of architecture {message}"
     ]
 
 

@@ -10,7 +10,7 @@ from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_s3_assets as assets
 from constructs import Construct
 
-from trainfabric_cdk.acknowledge import NIST, acknowledge, acknowledge_wildcard, in_words, objects_as_seen_from
+from trainfabric_cdk.acknowledge import NIST, acknowledge, acknowledge_wildcard, objects_as_seen_from
 from trainfabric_cdk.errors import is_known
 from trainfabric_plan import contract
 from trainfabric_plan.own_command import ecr_repository
@@ -25,17 +25,27 @@ _FLEET = (
 """Release a fleet, protect its members, and give a lost one back by its id. Protection from scale-in does not stop the
 last (Auto Scaling user guide, "Use instance scale-in protection"), nor health checks and spot interruptions."""
 _PULL = ("ecr:BatchCheckLayerAvailability", "ecr:BatchGetImage", "ecr:GetDownloadUrlForLayer")
+_SESSION_MANAGER = (
+    "ssm:UpdateInstanceInformation",
+    "ssmmessages:CreateControlChannel",
+    "ssmmessages:CreateDataChannel",
+    "ssmmessages:OpenControlChannel",
+    "ssmmessages:OpenDataChannel",
+)
+"""Least that Session Manager needs (AWS managed policy reference, AWSCloud9SSMInstanceProfile, whose purpose is that
+alone, read 2026-12-01)."""
 _DECRYPT = ("kms:Decrypt",)
 _ENCRYPT = ("kms:Decrypt", "kms:GenerateDataKey")
 """What S3 does with a bucket's key in the name of who reads or writes (S3 user guide, UsingKMSEncryption)."""
 
 
 class NodeRole(iam.Role):
-    """The role of the nodes of one environment; what we allow them is of no other environment.
+    """The role of the nodes of one environment; what they are allowed is of no other environment.
 
-    Session Manager's own policy of AWS goes further: with AmazonSSMManagedInstanceCore a node may read every parameter
-    of the account in its region (`ssm:GetParameter` on `*`). Keep secrets out of parameters, or encrypt them with a key
-    that the role may not use. If KMS keys encrypt the buckets, the nodes may use them as far as the buckets.
+    It has what Session Manager needs and no policy of AWS: with AmazonSSMManagedInstanceCore a node could read every
+    parameter of the account in its region (`ssm:GetParameter` on `*`). Run Command, Patch Manager and State Manager
+    need more; attach that policy to `role` for them. If KMS keys encrypt the buckets, the nodes may use them as far as
+    the buckets.
     """
 
     def __init__(
@@ -48,18 +58,11 @@ class NodeRole(iam.Role):
         data_bucket: s3.IBucket,
         checkpoint_bucket: s3.IBucket,
     ) -> None:
-        session_manager = iam.ManagedPolicy.from_aws_managed_policy_name("AmazonSSMManagedInstanceCore")
         super().__init__(
             scope,
             id,
             assumed_by=iam.ServicePrincipal("ec2.amazonaws.com"),
             description=f"Nodes of the training environment {environment}",
-            managed_policies=[session_manager],
-        )
-        acknowledge(
-            self,
-            f"AwsSolutions-IAM4[Policy::{in_words(self, session_manager.managed_policy_arn)}]",
-            "Session Manager instead of SSH keys and open ports; AWS keeps its policy up to date",
         )
         acknowledge(self, f"{NIST}-IAMNoInlinePolicy", "It names the resources of this fleet and fits no other role")
         self._allow(_READ, [asset.bucket.arn_for_objects(asset.s3_object_key)])
@@ -112,7 +115,8 @@ class NodeRole(iam.Role):
         return Stack.of(self).format_arn(service="ssm", resource="parameter", resource_name=name)
 
     def _allow_without_resource(self) -> None:
-        """Actions that IAM knows no resource for (service authorization reference, CloudWatch and EC2 Auto Scaling)."""
+        """Actions that IAM knows no resource for (service authorization reference: CloudWatch, EC2 Auto Scaling, Message
+        Gateway Service), or that an agent asks of its own instance."""
         self.add_to_policy(
             iam.PolicyStatement(
                 actions=["cloudwatch:PutMetricData"],
@@ -121,7 +125,9 @@ class NodeRole(iam.Role):
             )
         )
         self._allow(["autoscaling:DescribeAutoScalingGroups"], ["*"])
+        self._allow(_SESSION_MANAGER, ["*"])
         reason = (
-            "No resource can be named: PutMetricData is bounded by its namespace, DescribeAutoScalingGroups only reads"
+            "No resource can be named: PutMetricData is bounded by its namespace, DescribeAutoScalingGroups only "
+            "reads, Session Manager's agent acts on its own instance"
         )
         acknowledge_wildcard(self, "*", reason)

@@ -19,6 +19,9 @@ OVERRIDES_FILE = "trainfabric.catalog.json"
 OVERRIDES_VARIABLE = "TRAINFABRIC_CATALOG"
 HOW_TO_ADD = "docs/how-to/add-an-instance-type.md"
 
+HEAD_NODES = {"x86_64": "m7i.2xlarge", "arm64": "m7g.2xlarge"}
+"""A type for the head node of a cluster, by the architecture of its nodes."""
+
 INSTANCE_TYPES: dict[str, InstanceType] = read_instance_types()
 
 

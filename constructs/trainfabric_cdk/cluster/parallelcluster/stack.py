@@ -18,7 +18,9 @@ from trainfabric_cdk.fleet.checks import checked_instance, node_mistakes
 from trainfabric_cdk.network import node_interfaces, refuse_public_addresses
 from trainfabric_cdk.properties import checked_types
 from trainfabric_plan.capacity import CapacityKind
+from trainfabric_plan.catalog import InstanceType
 from trainfabric_plan.catalog import instance_type as catalog_row
+from trainfabric_plan.catalog.instances import HEAD_NODES
 from trainfabric_plan.contract import Paths, Tag
 from trainfabric_plan.errors import Mistake
 
@@ -58,7 +60,7 @@ class ParallelClusterStack(Stack):
         mount_point: Where the nodes mount it.
         workers: How the nodes of the queue are bought; `Capacity.spot()` if not given.
         efa: Elastic Fabric Adapter and a cluster placement group for the queue.
-        head_node_instance_type: Type of the head node, of the catalog and x86_64.
+        head_node_instance_type: Type of the head node: of the catalog, and of the nodes' architecture.
         version: ParallelCluster release, 3.14.1 or later.
         custom_ami: AMI built for that release.
         cluster_tags: Tags of every resource of the cluster.
@@ -107,7 +109,7 @@ class ParallelClusterStack(Stack):
             rule = "spot, on_demand, capacity_block or reservation: release 3.16.1 knows no interruptible reservations"
             raise property_error(self, "workers", rule, workers.kind.value, "use a SpotTrainingFleet")
         instance = checked_instance(self, instance_type, efa=efa)
-        self._check_head_node(head_node_instance_type)
+        self._check_head_node(head_node_instance_type, instance)
         interfaces = node_interfaces(instance, efa=efa)
         refuse_public_addresses(self, interfaces=len(interfaces), vpc=vpc, subnet=subnet, associate_public_ip=False)
         self.configuration = ClusterConfiguration(
@@ -127,16 +129,17 @@ class ParallelClusterStack(Stack):
         refuse(self._mistakes(version))
         self._cluster(version, (subnet.internet_connectivity_established, security_group, *depends_on))
 
-    def _check_head_node(self, instance_type: str) -> None:
+    def _check_head_node(self, instance_type: str, nodes: InstanceType) -> None:
+        """All nodes of a cluster are of one architecture (aws-parallelcluster 3.16.1,
+        `InstanceArchitectureCompatibilityValidator`), as its one image is."""
         if not is_known(instance_type):
             return
         with at_construct(self):
             row = catalog_row(instance_type)
-        if row.architecture != "x86_64":
-            remedy = "choose an x86_64 type, such as m7i.2xlarge"
-            raise property_error(
-                self, "head_node_instance_type", "an x86_64 type, as the nodes' image is", row.name, remedy
-            )
+        if row.architecture != nodes.architecture:
+            rule = f"of architecture {nodes.architecture}, as {nodes.name} is: a cluster has one"
+            got, remedy = f"{row.name}, which is {row.architecture}", f"use {HEAD_NODES[nodes.architecture]}"
+            raise property_error(self, "head_node_instance_type", rule, got, remedy)
 
     def _mistakes(self, version: str) -> Iterator[Mistake]:
         where = self.node.path

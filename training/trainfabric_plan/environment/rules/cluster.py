@@ -5,20 +5,28 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from trainfabric_plan.catalog import find_instance_type
+from trainfabric_plan.catalog.instances import HEAD_NODES
 from trainfabric_plan.environment.rules.sections import Broken, Rule, Sections, not_in_catalog
 from trainfabric_plan.environment.tags import tag_problems
 
 
 def _head_node(given: Sections) -> Iterator[Broken]:
-    if not given.parallelcluster:
+    if not given.parallelcluster or given.orchestrator != "parallelcluster":
         return
     name, wanted = "parallelcluster.head_node_instance_type", given.parallelcluster.head_node_instance_type
     head = find_instance_type(wanted)
     if head is None:
         yield not_in_catalog(name, wanted)
-    elif head.architecture != "x86_64":
-        remedy = "choose an x86_64 type, such as m7i.2xlarge"
-        yield {"name": name, "rule": "an x86_64 type, as the nodes' image is", "got": wanted, "remedy": remedy}
+    elif (
+        given.orchestrator == "parallelcluster" and given.instance and head.architecture != given.instance.architecture
+    ):
+        nodes = given.instance
+        yield {
+            "name": name,
+            "rule": f"of architecture {nodes.architecture}, as {nodes.name} is: a cluster has one",
+            "got": f"{wanted}, which is {head.architecture}",
+            "remedy": f"use {HEAD_NODES[nodes.architecture]}",
+        }
 
 
 def _fewest_nodes(given: Sections) -> Iterator[Broken]:
