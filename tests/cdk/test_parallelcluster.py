@@ -21,7 +21,7 @@ CONFIGURATION = ClusterConfiguration(
     subnet_id="subnet-1",
     security_group_id="sg-1",
     queues=(QUEUE,),
-    file_system_id="fs-1",
+    file_system_id="fs-0123456789abcdef0",
     mount_point="/fsx",
     buckets={"data": False, "checkpoints": True},
 )

@@ -115,8 +115,8 @@ class NodeRole(iam.Role):
         return Stack.of(self).format_arn(service="ssm", resource="parameter", resource_name=name)
 
     def _allow_without_resource(self) -> None:
-        """Actions that IAM knows no resource for (service authorization reference: CloudWatch, EC2 Auto Scaling, Message
-        Gateway Service), or that an agent asks of its own instance."""
+        """Actions that IAM knows no resource for, or that an agent asks of its own instance (service authorization
+        reference: CloudWatch, EC2 Auto Scaling, Message Gateway Service)."""
         self.add_to_policy(
             iam.PolicyStatement(
                 actions=["cloudwatch:PutMetricData"],

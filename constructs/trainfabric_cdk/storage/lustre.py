@@ -15,8 +15,8 @@ from aws_cdk import aws_sns as sns
 from constructs import Construct
 
 from trainfabric_cdk.errors import is_known, refuse
-from trainfabric_cdk.network import zone_of
 from trainfabric_cdk.forms import existing_lustre_mistakes
+from trainfabric_cdk.network import zone_of
 from trainfabric_cdk.properties import checked_types
 from trainfabric_cdk.storage.lustre_alarms import LustreAlarms
 from trainfabric_cdk.storage.lustre_links import DATA_LINK, LustreLink, links_mistakes, make_links
