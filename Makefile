@@ -1,4 +1,4 @@
-# trainfabric. `make` prints this help; `make demo` and `make test` need nothing but Python 3.11+, Node 20+ and make.
+# trainfabric. `make` prints this help; `make demo` needs nothing but Python 3.11+, Node 20+ and make.
 
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
@@ -40,9 +40,12 @@ node_modules/.installed: package.json package-lock.json
 demo: setup ## deploy the demo environment on the embedded AWS and train in it
 	@$(BIN)/python -m sandbox.demo
 
-test: setup test-infrastructure test-oracle test-slurm test-training test-end-to-end test-faults ## run all tests
+test: test-tools setup test-infrastructure test-oracle test-slurm test-training test-end-to-end test-faults ## run all tests
 
-.PHONY: oracle-setup test-infrastructure test-oracle test-slurm test-training test-node test-trainer test-end-to-end test-faults
+.PHONY: oracle-setup test-tools test-infrastructure test-oracle test-slurm test-training test-node test-trainer test-end-to-end test-faults
+test-tools: # the programs of the system that tests ask for their opinion, missed at once and not after ten minutes
+	@.ci/tools
+
 test-infrastructure: setup
 	$(PYTEST) -n 2 tests/plan tests/cli tests/architecture tests/cdk tests/stacks tests/snapshots tests/release tests/nag tests/examples tests/bug_reports
 
@@ -95,7 +98,7 @@ lint: setup ## style, import contracts, shell scripts
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports
-	$(BIN)/shellcheck .ci/run .ci/check .ci/validate training/trainfabric_node/boot/*.sh sandbox/node/programs/shell/* examples/*/code/*.sh
+	$(BIN)/shellcheck .ci/run .ci/check .ci/tools .ci/validate training/trainfabric_node/boot/*.sh sandbox/node/programs/shell/* examples/*/code/*.sh
 
 types: setup ## mypy, strict
 	$(BIN)/mypy
