@@ -34,6 +34,7 @@ class Aws:
         self._check(question, model.input_shape)
         region = client.meta.region_name
         self.asked.append((region, operation, question))
+        assert operation in self.answers, f"nobody told what {operation} answers"
         answer = self.answers[operation]
         if isinstance(answer, ClientError) and (found := answer.response["Error"]["Code"]):
             raise client.exceptions.from_code(found)(answer.response, operation)

@@ -10,6 +10,7 @@ from typing import Any
 import boto3
 from botocore.config import Config
 
+from trainfabric_cli.account.answers import answer_of_aws, refuse_other_answers
 from trainfabric_node.jobs.aws import aws_errors
 from trainfabric_plan.errors import InvalidInput, Mistake
 
@@ -46,12 +47,16 @@ class Account:
         with aws_errors(where, "sts"):
             self._session = boto3.session.Session(profile_name=profile)
             self.home = self._session.region_name or _HOME
-            identity = self.client("sts", self.home).get_caller_identity()
+            client = self.client("sts", self.home)
+            with answer_of_aws():
+                identity = client.get_caller_identity()
         self.identity = Identity(account=identity["Account"], arn=identity["Arn"])
 
     def client(self, service: str, region: str) -> Any:
-        """A client of a service that gives up after seconds."""
-        return self._session.client(service, region_name=region, config=_CONFIG)
+        """A client of a service that gives up after seconds, and takes answers of AWS alone."""
+        client = self._session.client(service, region_name=region, config=_CONFIG)
+        client.meta.events.register("after-call", refuse_other_answers)
+        return client
 
     def regions(self, wanted: Iterable[str]) -> list[str]:
         """The regions to ask: those that are wanted, or all that the account has enabled.
@@ -61,7 +66,9 @@ class Account:
             InvalidInput: If a wanted region does not exist or is not enabled, all of them together.
         """
         with aws_errors(self._where, "ec2"):
-            listed = self.client("ec2", self.home).describe_regions(AllRegions=True)["Regions"]
+            client = self.client("ec2", self.home)
+            with answer_of_aws():
+                listed = client.describe_regions(AllRegions=True)["Regions"]
         enabled = {one["RegionName"]: one.get("OptInStatus") != "not-opted-in" for one in listed}
         asked = list(dict.fromkeys(wanted))
         mistakes = [_mistake(self._where, one, enabled) for one in asked if not enabled.get(one)]

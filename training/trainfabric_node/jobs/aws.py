@@ -18,10 +18,15 @@ from botocore.exceptions import (
     PartialCredentialsError,
     ProfileNotFound,
 )
+from botocore.parsers import ResponseParserError
+from urllib3.exceptions import HTTPError
 
 from trainfabric_plan.errors import Unreachable
 
 _NO_CREDENTIALS = (NoCredentialsError, PartialCredentialsError, CredentialRetrievalError, ProfileNotFound)
+
+UNREADABLE = (ResponseParserError, HTTPError)
+"""What botocore raises outside its own `BotoCoreError` and `ClientError` while it reads an answer: a proxy's HTML."""
 
 
 def aws_client(service: str, region: str | None, where: str) -> Any:
@@ -55,7 +60,7 @@ def aws_errors(where: str, service: str) -> Iterator[None]:
     except ClientError as error:
         remedy = "check the credentials and their permissions"
         raise Unreachable(f"{where}: {service} must accept the request, got {_one_line(error)}; {remedy}") from error
-    except BotoCoreError as error:
+    except (BotoCoreError, *UNREADABLE) as error:
         remedy = "check the network and AWS_ENDPOINT_URL"
         raise Unreachable(f"{where}: {service} must answer, got {_one_line(error)}; {remedy}") from error
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar, cast
 
 from trainfabric_plan.lint import intrinsics
 from trainfabric_plan.lint.conditions import condition
@@ -13,6 +13,8 @@ from trainfabric_plan.lint.values import MISSING, UNKNOWN, Reference, Resource, 
 _NESTED = "AWS::CloudFormation::Stack"
 _NO_MACRO = ("AWS::Serverless", "AWS::LanguageExtensions", "AWS::SecretsManager", "AWS::CodeDeploy")
 _MOST_STEPS = 50
+
+T = TypeVar("T")
 
 
 class Assembly:
@@ -28,6 +30,13 @@ class Assembly:
         self._nested = dict(nested or {})
         self.templates = (*templates, *self._nested.values())
         self._deep = 0
+        self._worked_out: dict[Callable[[Assembly], Any], Any] = {}
+
+    def once(self, work_out: Callable[[Assembly], T]) -> T:
+        """What a function says about this assembly, which never changes: many rules ask, and it is called once."""
+        if work_out not in self._worked_out:
+            self._worked_out[work_out] = work_out(self)
+        return cast(T, self._worked_out[work_out])
 
     @cached_property
     def resources(self) -> tuple[Resource, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 from trainfabric_plan.catalog import InstanceType, instance_type
 from trainfabric_plan.errors import NotFound
@@ -35,12 +36,12 @@ class Launch:
     data: Value
     users: tuple[Resource, ...]
 
-    @property
+    @cached_property
     def interfaces(self) -> list[Value]:
         """Its network interfaces."""
         return self.data.at("NetworkInterfaces").items
 
-    @property
+    @cached_property
     def efa_interfaces(self) -> list[Value]:
         """Its network interfaces with EFA."""
         return [one for one in self.interfaces if one.at("InterfaceType").text in EFA_TYPES]
@@ -54,7 +55,7 @@ class Launch:
         """One key of its `Placement`."""
         return self.data.at("Placement", key)
 
-    @property
+    @cached_property
     def instance_types(self) -> list[tuple[str, Value]]:
         """Known names of the instance types that are launched, each with the place that names it."""
         named = [value for user in self.users for value in _types_of_user(user)]
@@ -64,11 +65,20 @@ class Launch:
         return [(value.text, value) for value in named if value.text is not None and "." in value.text]
 
 
-def launches(assembly: Assembly) -> Iterator[Launch]:
+def launches(assembly: Assembly) -> tuple[Launch, ...]:
     """Every launch template of an assembly."""
-    for resource in assembly.of_type(LAUNCH_TEMPLATE):
-        users = tuple(user for user in assembly.resources if resource in _templates_of_user(user))
-        yield Launch(resource=resource, data=resource.properties("LaunchTemplateData"), users=users)
+    return assembly.once(_launches)
+
+
+def _launches(assembly: Assembly) -> tuple[Launch, ...]:
+    users: dict[Resource, dict[Resource, None]] = {}
+    for user in assembly.resources:
+        for template in _templates_of_user(user):
+            users.setdefault(template, {})[user] = None
+    return tuple(
+        Launch(resource=one, data=one.properties("LaunchTemplateData"), users=tuple(users.get(one, ())))
+        for one in assembly.of_type(LAUNCH_TEMPLATE)
+    )
 
 
 def known_type(name: str) -> InstanceType | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Final, Protocol
 
 
@@ -130,7 +131,7 @@ class Value:
         """Whether only a deployment would tell the value."""
         return self.known is UNKNOWN
 
-    @property
+    @cached_property
     def items(self) -> list[Value]:
         """Elements of a list, without those that are `AWS::NoValue`; empty for anything else."""
         if not isinstance(self.known, list):
