@@ -80,6 +80,8 @@ def _locator(root: yaml.Node | None) -> Callable[[tuple[str | int, ...]], int | 
 
 
 def _inside(node: yaml.Node | None, step: str | int) -> tuple[yaml.Node, int] | None:
+    if node is not None and node.tag == f"!{step}".replace("Fn::", ""):
+        return node, node.start_mark.line + 1  # the short form of the function is the value itself
     if isinstance(node, yaml.MappingNode):
         for key, value in node.value:
             if key.value == step:

@@ -165,3 +165,60 @@ def test_a_parameter_without_a_limit_is_never_guessed() -> None:
 def test_a_rule_says_what_it_asks_for_why_and_from_where(rule: Rule) -> None:
     assert rule.title and rule.why.endswith(".") and not rule.title.endswith(".")
     assert rule.source and rule.severity in Severity
+
+
+BRANCHES = """\
+Parameters:
+  Kind: {Type: String}
+Conditions:
+  Block: !Equals [!Ref Kind, cb]
+Resources:
+  Nodes:
+    Type: AWS::EC2::LaunchTemplate
+    Properties:
+      LaunchTemplateData:
+        InstanceType: p5.48xlarge
+        MetadataOptions: {HttpTokens: required}
+        NetworkInterfaces:
+          - {NetworkCardIndex: 0, DeviceIndex: 0, InterfaceType: efa}
+          - !If [Block, {NetworkCardIndex: 1, DeviceIndex: 5, InterfaceType: efa-only}, !Ref AWS::NoValue]
+          - !If
+            - Block
+            - {NetworkCardIndex: 0, DeviceIndex: 0, InterfaceType: efa}
+            - {NetworkCardIndex: 2, DeviceIndex: 1, InterfaceType: efa-only, Ipv6AddressCount: 1}
+"""
+DEVICE = (
+    "it.yaml:14: Nodes.Properties.LaunchTemplateData.NetworkInterfaces[1].Fn::If[1].DeviceIndex must be below 2, what "
+    "card 1 of p5.48xlarge takes, got 5; trainfabric catalog p5.48xlarge shows the layout"
+)
+ADDRESS = (
+    "it.yaml:18: Nodes.Properties.LaunchTemplateData.NetworkInterfaces[2].Fn::If[2].Ipv6AddressCount must be absent on "
+    "an efa-only interface, which has no address; remove it, or make the interface efa"
+)
+
+
+def test_what_is_wrong_in_a_branch_alone_is_found_and_nothing_is_counted_while_the_condition_is_undecided() -> None:
+    assert messages(BRANCHES, "it.yaml") == [DEVICE, ADDRESS]
+
+
+def test_a_whole_list_in_a_branch_is_looked_at() -> None:
+    interface = "{DeviceIndex: 0, InterfaceType: ena}"
+    text = BRANCHES[: BRANCHES.index("        NetworkInterfaces")]
+    text += f"        NetworkInterfaces: !If [Block, [{interface}], !Ref AWS::NoValue]\n"
+
+    assert messages(text, "it.yaml") == [
+        "it.yaml:12: Nodes.Properties.LaunchTemplateData.NetworkInterfaces.Fn::If[1][0].InterfaceType must be "
+        "interface, efa or efa-only, got ena; write it in lower case"
+    ]
+
+
+def test_branches_are_left_alone_where_a_condition_decides_about_who_launches() -> None:
+    """Then the branch may never go with the type that it would be wrong for."""
+    group = """\
+  Fleet:
+    Type: AWS::AutoScaling::AutoScalingGroup
+    Condition: Block
+    Properties:
+      LaunchTemplate: {LaunchTemplateId: !Ref Nodes, Version: "1"}
+"""
+    assert messages(BRANCHES + group, "it.yaml", "efa-card-or-device-index") == []

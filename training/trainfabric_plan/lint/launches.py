@@ -46,6 +46,16 @@ class Launch:
         """Its network interfaces with EFA."""
         return [one for one in self.interfaces if one.at("InterfaceType").text in EFA_TYPES]
 
+    @cached_property
+    def possible_interfaces(self) -> list[Value]:
+        """Its interfaces and those that undecided conditions may give it: to be judged one by one, never counted.
+
+        Where conditions decide about the template or its users, too, theirs may exclude those of the interfaces.
+        """
+        if any("Condition" in one.body for one in (self.resource, *self.users)):
+            return self.interfaces
+        return self.data.at("NetworkInterfaces").possible_items
+
     @property
     def has_placement_group(self) -> bool:
         """Whether it names a placement group, known or not."""

@@ -13,7 +13,10 @@ _HEAD = """\
 
 `trainfabric lint TEMPLATE…` checks CloudFormation templates, whoever made them: YAML with short tags, JSON, or a whole
 `cdk.out` directory with its stages and nested stacks. References between the templates at hand are followed; a value
-that only a deployment tells is never judged (`-p NAME=VALUE` says what a parameter will be). It needs no credentials.
+that only a deployment tells is never judged (`-p NAME=VALUE` says what a parameter will be, and decides conditions).
+Where a condition is undecided, network interfaces and volumes in both branches of an `Fn::If` are looked at one by one,
+for what is wrong whatever else there is; they are not counted or held against each other, and other values with two
+branches are not looked at. It needs no credentials.
 
 It leaves with 0 if it found nothing, 1 after errors (with `--strict` after warnings, too), and 2 if a file is no
 template. `--select ID` and `--ignore ID` choose rules, `--explain ID` prints what stands here, `--json` is for

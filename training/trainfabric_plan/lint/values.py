@@ -112,13 +112,16 @@ class Value:
         return value
 
     def _step(self, step: Step) -> Value:
-        place = Place(self.place.template, self.place.logical_id, (*self.place.steps, step))
         if isinstance(self.known, Mapping) and isinstance(step, str):
             raw = self.known.get(step, MISSING)
         elif isinstance(self.known, list) and isinstance(step, int):
             raw = self.known[step] if step < len(self.known) else MISSING
         else:
             raw = UNKNOWN if self.known is UNKNOWN or isinstance(self.known, Reference) else MISSING
+        return self._inside(raw, step)
+
+    def _inside(self, raw: Any, *steps: Step) -> Value:
+        place = Place(self.place.template, self.place.logical_id, (*self.place.steps, *steps))
         return Value(self.resolver, place, raw, self.resolver.resolve(raw, place.template))
 
     @property
@@ -137,6 +140,20 @@ class Value:
         if not isinstance(self.known, list):
             return []
         return [value for index in range(len(self.known)) if not (value := self.at(index)).is_missing]
+
+    @property
+    def branches(self) -> list[Value]:
+        """What it may be: itself, or both sides of a condition that is undecided, without `AWS::NoValue`."""
+        given = self.raw.get("Fn::If") if self.is_unknown and isinstance(self.raw, Mapping) else None
+        if not (isinstance(given, list) and len(given) == 3):
+            return [self]
+        sides = [self._inside(given[side], "Fn::If", side) for side in (1, 2)]
+        return [branch for side in sides if not side.is_missing for branch in side.branches]
+
+    @property
+    def possible_items(self) -> list[Value]:
+        """Elements that the list has or may have while conditions are undecided: never to be counted."""
+        return [branch for whole in self.branches for item in whole.items for branch in item.branches]
 
     @property
     def listed(self) -> list[Value]:

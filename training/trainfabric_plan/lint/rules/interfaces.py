@@ -48,9 +48,9 @@ def _is_efa(interface: Value) -> bool:
 
 
 def _typed(assembly: Assembly) -> Iterator[tuple[Launch, InstanceType]]:
-    """Every launch with EFA and each type of it that the catalog knows."""
+    """Every launch that has or may have EFA, and each type of it that the catalog knows."""
     for launch in launches(assembly):
-        if launch.efa_interfaces:
+        if any(_is_efa(one) for one in launch.possible_interfaces):
             for name in dict.fromkeys(name for name, _ in launch.instance_types):
                 if (row := known_type(name)) is not None:
                     yield launch, row
@@ -85,7 +85,7 @@ def _unused(assembly: Assembly) -> Iterator[Broken]:
 def _without_efa(assembly: Assembly) -> Iterator[Broken]:
     for launch, row in _typed(assembly):
         if not row.efa_interface_count:
-            kind = launch.efa_interfaces[0].at("InterfaceType")
+            kind = next(one for one in launch.possible_interfaces if _is_efa(one)).at("InterfaceType")
             yield Broken(
                 at=kind,
                 must=f"interface on {row.name}, which has no EFA",
@@ -108,7 +108,7 @@ def _unlisted(assembly: Assembly) -> Iterator[Broken]:
 
 def _cards(assembly: Assembly) -> Iterator[Broken]:
     for launch, row in _typed(assembly):
-        for interface in launch.interfaces:
+        for interface in launch.possible_interfaces:
             card, device = _card(interface), _device(interface)
             if card is None:
                 continue
@@ -130,10 +130,11 @@ def _cards(assembly: Assembly) -> Iterator[Broken]:
 
 def _card_without_efa(assembly: Assembly) -> Iterator[Broken]:
     for launch, row in _typed(assembly):
-        for interface in launch.efa_interfaces:
+        for interface in launch.possible_interfaces:
             card = _card(interface)
             if (
-                row.efa_interface_count
+                _is_efa(interface)
+                and row.efa_interface_count
                 and card is not None
                 and card < len(row.known_cards)
                 and not row.known_cards[card].efa
@@ -196,7 +197,7 @@ def _primary(assembly: Assembly) -> Iterator[Broken]:
 
 def _addresses(assembly: Assembly) -> Iterator[Broken]:
     for launch in launches(assembly):
-        for interface in launch.interfaces:
+        for interface in launch.possible_interfaces:
             if interface.at("InterfaceType").text == "efa-only":
                 for key in _ADDRESSES:
                     setting = interface.at(key)
@@ -236,7 +237,7 @@ def _groups_beside(assembly: Assembly) -> Iterator[Broken]:
 
 def _type_names(assembly: Assembly) -> Iterator[Broken]:
     for launch in launches(assembly):
-        for interface in launch.interfaces:
+        for interface in launch.possible_interfaces:
             kind = interface.at("InterfaceType")
             if kind.text is not None and kind.text not in _TYPES:
                 yield Broken(

@@ -56,7 +56,7 @@ def _one_hop(assembly: Assembly) -> Iterator[Broken]:
 
 def _plain_volumes(assembly: Assembly) -> Iterator[Broken]:
     for launch in launches(assembly):
-        for mapping in launch.data.at("BlockDeviceMappings").items:
+        for mapping in launch.data.at("BlockDeviceMappings").possible_items:
             volume = mapping.at("Ebs")
             encrypted = volume.at("Encrypted")
             if not volume.is_missing and (encrypted.is_missing or encrypted.truth is False):
