@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass
 
 from aws_cdk import Tokenization
@@ -11,6 +12,7 @@ from aws_cdk import aws_ec2 as ec2
 from trainfabric_cdk.errors import is_known, is_number
 from trainfabric_plan.capacity import (
     CAPACITY_RULES,
+    PLACEMENT_GROUP_PATTERN,
     RESOURCE_GROUP,
     CapacityKind,
     CapacityRule,
@@ -21,6 +23,7 @@ from trainfabric_plan.capacity import (
 from trainfabric_plan.errors import mistake
 
 _Launch = ec2.CfnLaunchTemplate
+_GROUP_NAME = re.compile(PLACEMENT_GROUP_PATTERN)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,13 +90,14 @@ class Capacity:
             placement_group_name: The cluster placement group that it was made in, if it was made in one.
 
         Raises:
-            InvalidInput: If it is neither.
+            InvalidInput: If it is neither, or the name is none of a placement group.
         """
         kind = CapacityKind.RESERVATION
         checked = _checked_reservation("reservation", kind, reservation)
+        group = _checked_group("reservation", placement_group_name)
         if is_known(checked) and RESOURCE_GROUP.fullmatch(checked):
-            return cls.reservation_group(checked, placement_group_name=placement_group_name)
-        return cls(kind=kind, reservation_id=checked, placement_group_name=placement_group_name)
+            return cls.reservation_group(checked, placement_group_name=group)
+        return cls(kind=kind, reservation_id=checked, placement_group_name=group)
 
     @classmethod
     def reservation_group(cls, arn: str, *, placement_group_name: str | None = None) -> Capacity:
@@ -104,11 +108,12 @@ class Capacity:
             placement_group_name: The cluster placement group that the reservations were made in, if in one.
 
         Raises:
-            InvalidInput: If it is no ARN of a resource group.
+            InvalidInput: If it is no ARN of a resource group, or the name is none of a placement group.
         """
         if not isinstance(arn, str) or (is_known(arn) and not RESOURCE_GROUP.fullmatch(arn)):
             raise mistake("Capacity.reservation_group", "arn", "the ARN of a resource group", repr(arn))
-        return cls(kind=CapacityKind.RESERVATION, resource_group=arn, placement_group_name=placement_group_name)
+        group = _checked_group("reservation_group", placement_group_name)
+        return cls(kind=CapacityKind.RESERVATION, resource_group=arn, placement_group_name=group)
 
     @classmethod
     def interruptible_reservation(cls, reservation: str, *, placement_group_name: str | None = None) -> Capacity:
@@ -120,11 +125,12 @@ class Capacity:
             placement_group_name: The cluster placement group that it was made in, if it was made in one.
 
         Raises:
-            InvalidInput: If it is no id of a capacity reservation.
+            InvalidInput: If it is no id of a capacity reservation, or the name is none of a placement group.
         """
         kind = CapacityKind.INTERRUPTIBLE_RESERVATION
         checked = _checked_reservation("interruptible_reservation", kind, reservation)
-        return cls(kind=kind, reservation_id=checked, placement_group_name=placement_group_name)
+        group = _checked_group("interruptible_reservation", placement_group_name)
+        return cls(kind=kind, reservation_id=checked, placement_group_name=group)
 
     @property
     def rule(self) -> CapacityRule:
@@ -173,6 +179,13 @@ def _checked_reservation(name: str, kind: CapacityKind, reservation: object) -> 
     if not isinstance(reservation, str) or (is_known(reservation) and not names_reservation(kind, reservation)):
         raise mistake(f"Capacity.{name}", "reservation", reservation_rule(kind), repr(reservation))
     return reservation
+
+
+def _checked_group(name: str, group: object) -> str | None:
+    if group is None or (isinstance(group, str) and (not is_known(group) or _GROUP_NAME.fullmatch(group))):
+        return group
+    rule = "the name of a placement group: 1 to 255 ASCII characters"
+    raise mistake(f"Capacity.{name}", "placement_group_name", rule, repr(group), "leave it out if there is none")
 
 
 def _is_price(value: object) -> bool:

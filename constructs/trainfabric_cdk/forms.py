@@ -1,14 +1,18 @@
-"""Ids and names that EC2 and FSx would not know, told by their form; tokens are never judged."""
+"""Ids, names and ARNs that AWS would not take, told by their form; tokens are never judged."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
 
+from aws_cdk import Stack
+from aws_cdk import aws_kms as kms
 from constructs import IConstruct
 
+from trainfabric_cdk.capacity import Capacity
 from trainfabric_cdk.errors import is_known
 from trainfabric_plan.errors import Mistake
+from trainfabric_plan.partitions import GROUP_OF_REGION, KEY_OF_REGION, is_of_region, region_rule
 
 _IMAGE = re.compile(r"ami-([0-9a-f]{8}|[0-9a-f]{17})|resolve:ssm:[A-Za-z0-9_./-]+(:[A-Za-z0-9_.-]+)?")
 _ZONE = re.compile(r"(?P<region>[a-z]{2,3}(-[a-z]+)+-\d)(-[a-z0-9]+)*[a-z]")
@@ -36,6 +40,24 @@ def zone_mistakes(where: str, zone: str, region: str) -> Iterator[Mistake]:
         yield Mistake(where=where, name=name, rule="the name of a zone, such as us-east-1a", got=repr(zone))
     elif is_known(region) and found["region"] != region:
         yield Mistake(where=where, name=name, rule=f"a zone of the stack's region, {region}", got=repr(zone))
+
+
+def key_mistakes(scope: IConstruct, name: str, key: kms.IKey | None) -> Iterator[Mistake]:
+    """A key of another region than the stack's, as far as both are known; a key's account may be another."""
+    if key is not None:
+        yield from _region_mistakes(scope, name, key.key_arn, KEY_OF_REGION)
+
+
+def capacity_region_mistakes(scope: IConstruct, capacity: Capacity) -> Iterator[Mistake]:
+    """A resource group of reservations of another region than the stack's, as far as both are known."""
+    if capacity.resource_group is not None:
+        yield from _region_mistakes(scope, "workers", capacity.resource_group, GROUP_OF_REGION)
+
+
+def _region_mistakes(scope: IConstruct, name: str, arn: str, what: str) -> Iterator[Mistake]:
+    region = Stack.of(scope).region
+    if is_known(arn, region) and not is_of_region(arn, region):
+        yield Mistake(where=scope.node.path, name=name, rule=region_rule(what, region), got=arn)
 
 
 def existing_lustre_mistakes(scope: IConstruct, file_system_id: str, mount_name: str) -> Iterator[Mistake]:

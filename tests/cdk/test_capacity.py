@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import aws_cdk as cdk
@@ -30,3 +32,31 @@ def test_a_price_that_is_settled_at_deploy_time_is_not_judged_and_stays_a_refere
 
     options = stack.resolve(capacity.market_options())
     assert options["spotOptions"]["maxPrice"] == {"Ref": "Price"}
+
+
+RESERVED: dict[str, Callable[..., Capacity]] = {
+    "reservation": partial(Capacity.reservation, "cr-0123456789abcdef0"),
+    "reservation_group": partial(
+        Capacity.reservation_group, "arn:aws:resource-groups:us-east-1:123456789012:group/ours"
+    ),
+    "interruptible_reservation": partial(Capacity.interruptible_reservation, "cr-0123456789abcdef0"),
+}
+
+
+@pytest.mark.parametrize("kind", RESERVED)
+@pytest.mark.parametrize("name", [5, "", "x" * 256, "größer"])
+def test_what_names_no_placement_group_is_refused(kind: str, name: object) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        RESERVED[kind](placement_group_name=name)
+
+    assert str(refused.value) == (
+        f"Capacity.{kind}: placement_group_name must be the name of a placement group: 1 to 255 ASCII characters, "
+        f"got {name!r}; leave it out if there is none"
+    )
+
+
+@pytest.mark.parametrize("kind", RESERVED)
+def test_a_placement_group_settled_when_deployed_is_not_judged(kind: str) -> None:
+    name = cdk.Fn.import_value("group")
+
+    assert RESERVED[kind](placement_group_name=name).placement_group_name == name

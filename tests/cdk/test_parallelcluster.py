@@ -292,3 +292,11 @@ def test_values_of_the_cluster_that_are_settled_at_deploy_time_are_not_judged(ma
     configuration = cluster["ClusterConfiguration"]
     assert configuration["SharedStorage"][0]["MountDir"] == {"Fn::ImportValue": "mount"}
     assert configuration["HeadNode"]["InstanceType"] == {"Fn::ImportValue": "type"}
+
+
+def test_a_group_of_reservations_of_another_region_is_refused(make_cluster: MakeCluster) -> None:
+    group = "arn:aws:resource-groups:eu-west-1:123456789012:group/ours"
+    with pytest.raises(PropertyError) as refused:
+        make_cluster(workers=Capacity.reservation(group))
+
+    assert str(refused.value) == (f"Slurm: workers must be a resource group in us-east-1 of partition aws, got {group}")

@@ -121,3 +121,25 @@ def test_a_coordinator_that_cannot_be_had_on_demand_is_refused(
     Path("trainfabric.catalog.json").write_text(json.dumps({"format": 1, "instance_types": {"x9.large": SPOT_ALONE}}))
 
     assert mistakes(changes) == [message]
+
+
+GROUP = "arn:aws:resource-groups:us-east-1:123456789012:group/ours"
+
+
+@pytest.mark.parametrize(
+    "elsewhere", [GROUP.replace("us-east-1", "eu-west-1"), GROUP.replace("arn:aws:", "arn:aws-cn:")]
+)
+def test_a_group_of_reservations_of_another_region_or_partition_is_refused(mistakes: Any, elsewhere: str) -> None:
+    assert mistakes({"fleet.workers": "reservation", "fleet.reservation": elsewhere}) == [
+        "demo.yaml: fleet.reservation must be a resource group in us-east-1 of partition aws, "
+        f"got {elsewhere}; use a group of that region"
+    ]
+
+
+@pytest.mark.parametrize("name", ["", "x" * 256, "größer", "a\nb"])
+def test_a_placement_group_whose_name_ec2_would_not_take_is_refused(mistakes: Any, name: str) -> None:
+    reserved = {"fleet.workers": "reservation", "fleet.reservation": "cr-0123456789abcdef0"}
+
+    assert mistakes({**reserved, "fleet.placement_group_name": name}) == [
+        f"demo.yaml: fleet.placement_group_name must be text that matches ^[ -~]{{1,255}}$, got {name!r}"
+    ]

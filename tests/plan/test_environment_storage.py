@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from trainfabric_plan.environment import validate_environment
+
 KEY = "arn:aws:kms:us-east-1:123456789012:key/0f8e7d6c-0000-4000-8000-000000000000"
 FILE_SYSTEM = "fs-0123456789abcdef0"
 
@@ -109,3 +111,41 @@ def test_storage_that_cannot_work_is_refused_with_a_remedy(
     mistakes: Any, changes: dict[str, Any], messages: list[str]
 ) -> None:
     assert mistakes(changes) == messages
+
+
+def another(key: str, old: str, new: str) -> str:
+    return key.replace(old, new)
+
+
+@pytest.mark.parametrize("elsewhere", [another(KEY, "us-east-1", "eu-west-1"), another(KEY, "arn:aws:", "arn:aws-cn:")])
+@pytest.mark.parametrize(
+    ("name", "given"),
+    [
+        ("storage.kms_key_arn", lambda key: {"storage.kms_key_arn": key}),
+        ("storage.data_bucket.kms_key_arn", lambda key: {"storage.data_bucket": {"name": "ours", "kms_key_arn": key}}),
+        (
+            "storage.checkpoint_bucket.kms_key_arn",
+            lambda key: {"storage.checkpoint_bucket": {"name": "ours", "kms_key_arn": key}},
+        ),
+        (
+            "storage.lustre.links.0.bucket.kms_key_arn",
+            lambda key: {
+                "storage.lustre.links": [
+                    {"path": "/ours", "prefix": "ours/", "bucket": {"name": "ours", "kms_key_arn": key}}
+                ]
+            },
+        ),
+    ],
+)
+def test_a_key_of_another_region_or_partition_is_refused(mistakes: Any, name: str, given: Any, elsewhere: str) -> None:
+    assert mistakes(given(elsewhere)) == [
+        f"demo.yaml: {name} must be a KMS key in us-east-1 of partition aws, got {elsewhere}; use a key of that region"
+    ]
+
+
+def test_a_key_of_another_account_is_taken(environment_data: Any) -> None:
+    key = another(KEY, "123456789012", "210987654321")
+
+    given = validate_environment(environment_data({"storage.kms_key_arn": key}), "demo.yaml")
+
+    assert given.storage.kms_key_arn == key

@@ -15,6 +15,7 @@ import pytest
 
 from trainfabric_plan.environment import Environment, validate_environment
 from trainfabric_plan.environment.file import read_environment
+from trainfabric_plan.partitions import partition_of
 from trainfabric_plan.permissions import (
     HANDLERS,
     MANAGED_POLICY_CHARACTERS,
@@ -24,7 +25,6 @@ from trainfabric_plan.permissions import (
     deploy_policies,
 )
 from trainfabric_plan.permissions.handlers import LEFT_OUT, NAMED
-from trainfabric_plan.permissions.partitions import partition_of
 
 ROOT = Path(__file__).parents[2]
 BOUNDARY = "arn:aws:iam::123456789012:policy/boundary"

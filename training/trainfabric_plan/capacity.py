@@ -22,6 +22,10 @@ RESERVATION_ID = re.compile(r"cr-[0-9a-f]{8,17}")
 RESOURCE_GROUP = re.compile(r"arn:aws[a-z-]*:resource-groups:[a-z0-9-]+:\d{12}:group/.+")
 """ARN of a resource group of capacity reservations."""
 
+PLACEMENT_GROUP_PATTERN = r"^[ -~]{1,255}$"
+"""Name of a placement group: up to 255 ASCII characters (EC2 API, CreatePlacementGroup: GroupName, botocore 1.44.8);
+those that can be printed."""
+
 MOST_NODES_OF_A_BLOCK = 64
 """Instances of one Capacity Block (EC2 API, DescribeCapacityBlockOfferings: InstanceCount, botocore 1.44.8)."""
 

@@ -16,6 +16,7 @@ from constructs import Construct
 
 from trainfabric_cdk.bundle import TrainingAsset
 from trainfabric_cdk.capacity import Capacity
+from trainfabric_cdk.errors import refuse
 from trainfabric_cdk.fleet.capacity_checks import (
     check_capacity,
     checked_control,
@@ -42,6 +43,7 @@ from trainfabric_cdk.fleet.node_groups import FleetGroup, PlannedGroup, fleet_gr
 from trainfabric_cdk.fleet.node_role import NodeRole
 from trainfabric_cdk.fleet.user_data import check_commands, refuse_too_large, user_data
 from trainfabric_cdk.fleet.volume_key import let_services_launch
+from trainfabric_cdk.forms import capacity_region_mistakes, key_mistakes
 from trainfabric_cdk.network import (
     check_node_subnet,
     node_interfaces,
@@ -176,6 +178,7 @@ class SpotTrainingFleet(Construct):
         check_image(self, instance, image_id)
         check_commands(self, boot_commands)
         check_training(self, instance, own_command=own_command, training_image=training_image)
+        refuse([*key_mistakes(self, "volume_key", volume_key), *capacity_region_mistakes(self, workers)])
         ranges = placed(placement_group, workers)
         check_capacity(self, instance, workers, coordinator, ranges, nodes=nodes, spares=spares)
         check_interfaces(self, instance, interfaces, efa=efa)

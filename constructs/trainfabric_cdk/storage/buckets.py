@@ -8,6 +8,8 @@ from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
 from trainfabric_cdk.acknowledge import NIST, acknowledge
+from trainfabric_cdk.errors import refuse
+from trainfabric_cdk.forms import key_mistakes
 from trainfabric_cdk.properties import checked_types
 
 _NO_ACCESS_LOGS = (
@@ -51,6 +53,7 @@ class _TrainingBucket(s3.Bucket):
             lifecycle_rules=lifecycle_rules,
             removal_policy=RemovalPolicy.RETAIN if retain else RemovalPolicy.DESTROY,
         )
+        refuse(key_mistakes(self, "encryption_key", encryption_key))
         if self.policy and retain:
             # Without it a kept bucket could be read without TLS.
             self.policy.apply_removal_policy(RemovalPolicy.RETAIN)
@@ -73,6 +76,9 @@ class DataBucket(_TrainingBucket):
         id: Construct id.
         retain: Keep the bucket when the stack is destroyed. `False` deletes it only if it is empty.
         encryption_key: KMS key of the bucket; S3's own if not given.
+
+    Raises:
+        PropertyError: If the key is known to be of another region.
     """
 
     @checked_types()
@@ -97,6 +103,9 @@ class CheckpointBucket(_TrainingBucket):
         id: Construct id.
         retain: Keep the bucket when the stack is destroyed. `False` deletes it only if it is empty.
         encryption_key: KMS key of the bucket; S3's own if not given.
+
+    Raises:
+        PropertyError: If the key is known to be of another region.
     """
 
     @checked_types()

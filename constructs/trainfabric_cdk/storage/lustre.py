@@ -15,7 +15,7 @@ from aws_cdk import aws_sns as sns
 from constructs import Construct
 
 from trainfabric_cdk.errors import is_known, refuse
-from trainfabric_cdk.forms import existing_lustre_mistakes
+from trainfabric_cdk.forms import existing_lustre_mistakes, key_mistakes
 from trainfabric_cdk.network import zone_of
 from trainfabric_cdk.properties import checked_types
 from trainfabric_cdk.storage.lustre_alarms import LustreAlarms
@@ -172,6 +172,7 @@ class LustreLinkedToS3(Construct):
                 *wish_mistakes(self, wish),
                 *_link_mistakes(self, wish, links, bucket),
                 *_key_mistakes(self, wish, encryption_key),
+                *key_mistakes(self, "encryption_key", encryption_key),
             ]
         )
         self.size = lustre_size(judged(wish))

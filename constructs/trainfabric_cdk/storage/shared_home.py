@@ -16,6 +16,7 @@ from constructs import Construct
 
 from trainfabric_cdk.acknowledge import NIST, acknowledge
 from trainfabric_cdk.errors import is_known, is_whole_number, refuse
+from trainfabric_cdk.forms import key_mistakes
 from trainfabric_cdk.properties import checked_types
 from trainfabric_plan.errors import Mistake
 
@@ -79,7 +80,7 @@ class SharedHome(Construct):
         security_group: Group of the file system.
 
     Raises:
-        PropertyError: If the kind or the size is none that AWS has.
+        PropertyError: If the kind or the size is none that AWS has, or the key is of another region.
     """
 
     @checked_types()
@@ -98,7 +99,8 @@ class SharedHome(Construct):
         delete_contents: bool = False,
     ) -> None:
         super().__init__(scope, id)
-        refuse(_mistakes(self.node.path, kind, capacity_gib))
+        sizes = _mistakes(self.node.path, kind, capacity_gib)
+        refuse([*sizes, *key_mistakes(self, "encryption_key", encryption_key)])
         self.security_group = ec2.SecurityGroup(
             self, "SecurityGroup", vpc=vpc, description="Shared home of the nodes", allow_all_outbound=False
         )

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints
 
+from trainfabric_plan.capacity import PLACEMENT_GROUP_PATTERN
 from trainfabric_plan.contract import DATA_PREFIX
 from trainfabric_plan.environment.bucket_names import checked_bucket_name
 from trainfabric_plan.layout import Layout
@@ -174,7 +175,7 @@ class Fleet(Strict):
     reservation: str | None = None
     """Of workers capacity_block, reservation and interruptible_reservation: cr-…, or the ARN of a resource group of
     reservations (not for a block)."""
-    placement_group_name: str | None = None
+    placement_group_name: Annotated[str, StringConstraints(pattern=PLACEMENT_GROUP_PATTERN)] | None = None
     """The cluster placement group that the reservation was made in, if it was made in one."""
     max_nodes_per_group: Annotated[int, Field(ge=1)] | None = None
     """Split the nodes over several placement groups of at most so many; one group if not given."""

@@ -11,7 +11,7 @@ from typing import Any
 
 from trainfabric_plan.contract import PREFIX, Tag
 from trainfabric_plan.environment import Environment
-from trainfabric_plan.permissions.partitions import partition_of
+from trainfabric_plan.partitions import partition_of
 
 Condition = Mapping[str, Mapping[str, Any]]
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from trainfabric_plan.capacity import (
     CAPACITY_RULES,
     MOST_NODES_OF_A_BLOCK,
+    RESOURCE_GROUP,
     CapacityKind,
     CapacityRule,
     PlacementRule,
@@ -17,6 +18,7 @@ from trainfabric_plan.capacity import (
 from trainfabric_plan.catalog import find_instance_type
 from trainfabric_plan.deployed import MOST_GROUPS
 from trainfabric_plan.environment.rules.sections import Broken, Rule, Sections
+from trainfabric_plan.partitions import GROUP_OF_REGION, is_of_region, region_rule
 
 
 def _kind(given: Sections) -> tuple[CapacityKind, CapacityRule] | None:
@@ -50,6 +52,15 @@ def _reservation(given: Sections) -> Iterator[Broken]:
         yield {"name": name, "rule": f"given for workers {kind}", "got": "nothing", "remedy": remedy}
     elif rule.reserved and named is not None and not names_reservation(kind, named):
         yield {"name": name, "rule": f"{reservation_rule(kind)}, for workers {kind}", "got": named}
+
+
+def _reservation_region(given: Sections) -> Iterator[Broken]:
+    """Of a group of reservations: an id names one in the region of the launch."""
+    named = given.fleet.reservation if given.fleet else None
+    if not named or not given.region or not RESOURCE_GROUP.fullmatch(named) or is_of_region(named, given.region):
+        return
+    rule, remedy = region_rule(GROUP_OF_REGION, given.region), "use a group of that region"
+    yield {"name": "fleet.reservation", "rule": rule, "got": named, "remedy": remedy}
 
 
 def _placement_group_name(given: Sections) -> Iterator[Broken]:
@@ -182,6 +193,7 @@ def _not_in_a_cluster(given: Sections) -> Iterator[Broken]:
 RULES: tuple[Rule, ...] = (
     _spot_price,
     _reservation,
+    _reservation_region,
     _placement_group_name,
     _max_nodes_per_group,
     _number_of_groups,

@@ -10,6 +10,7 @@ from trainfabric_plan.errors import Mistake
 from trainfabric_plan.lustre import LinkWish, link_mistakes, lustre_mistakes
 from trainfabric_plan.lustre.facts import NO_EFA_CLIENTS
 from trainfabric_plan.mount_points import mount_point_problem
+from trainfabric_plan.partitions import KEY_OF_REGION, is_of_region, region_rule
 
 _OF_AN_EXISTING = frozenset({"file_system_id", "mount_name", "security_group_id", "mount_point"})
 
@@ -33,6 +34,24 @@ def _bucket_keys(given: Sections) -> Iterator[Broken]:
                 "got": bucket.kms_key_arn,
                 "remedy": "use a bucket that S3's own keys encrypt, or orchestrator: fleet",
             }
+
+
+def _key_region(given: Sections) -> Iterator[Broken]:
+    for name, arn in _keys(given.storage) if given.storage and given.region else ():
+        if not is_of_region(arn, given.region or ""):
+            rule = region_rule(KEY_OF_REGION, given.region or "")
+            yield {"name": name, "rule": rule, "got": arn, "remedy": "use a key of that region"}
+
+
+def _keys(storage: Storage) -> Iterator[tuple[str, str]]:
+    """Every key of the section, with its name."""
+    if storage.kms_key_arn:
+        yield "storage.kms_key_arn", storage.kms_key_arn
+    buckets = {"data_bucket": storage.data_bucket, "checkpoint_bucket": storage.checkpoint_bucket}
+    buckets |= {f"lustre.links.{index}.bucket": link.bucket for index, link in enumerate(storage.lustre.links or ())}
+    for name, bucket in buckets.items():
+        if bucket and bucket.kms_key_arn:
+            yield f"storage.{name}.kms_key_arn", bucket.kms_key_arn
 
 
 def _existing_file_system(given: Sections) -> Iterator[Broken]:
@@ -164,6 +183,7 @@ def _shared_home(given: Sections) -> Iterator[Broken]:
 
 RULES: tuple[Rule, ...] = (
     _bucket_keys,
+    _key_region,
     _existing_file_system,
     _lustre,
     _lustre_key,
