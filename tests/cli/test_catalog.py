@@ -119,3 +119,18 @@ def test_an_unknown_type_ends_with_status_2_and_the_nearest(trainfabric: Any) ->
         "catalog: instance type must be a known one, got p6-b200.24xlarge; did you mean p6-b200.48xlarge or "
         "p6-b300.48xlarge? (docs/how-to/add-an-instance-type.md says how to add one)\n"
     )
+
+
+@pytest.mark.parametrize(
+    ("given", "near"),
+    [
+        ("P5.48XLARGE", "p5.48xlarge or p5e.48xlarge"),
+        ("p5", "p5.4xlarge or p5.48xlarge"),
+        ("P6-B200", "p6-b200.48xlarge"),
+    ],
+)
+def test_suggestions_know_families_and_do_not_mind_the_case(trainfabric: Any, given: str, near: str) -> None:
+    assert trainfabric("catalog", given).err == (
+        f"catalog: instance type must be a known one, got {given}; did you mean {near}? "
+        "(docs/how-to/add-an-instance-type.md says how to add one)\n"
+    )

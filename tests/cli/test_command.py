@@ -115,3 +115,47 @@ def test_no_credentials_end_with_status_2(tmp_path: Path, environment_file: Any)
         "environment demo: AWS credentials must be given, got none; "
         "set AWS_PROFILE or run aws configure; on a node, check its instance profile\n"
     )
+
+
+@pytest.mark.parametrize("path", ["folder", "file/below"])
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("plan", "show"),
+        ("plan", "draw", "-o", "picture.svg"),
+        ("policy", "--account", "123456789012"),
+        ("retained",),
+        ("capacity", "check"),
+        ("checkpoint", "ls"),
+        ("job", "status", "-e"),
+        ("job", "stop", "-e"),
+        ("job", "start", "first", "-e"),
+    ],
+)
+def test_what_is_no_file_is_no_environment_file(
+    trainfabric: Any, no_aws: None, command: tuple[str, ...], path: str
+) -> None:
+    Path("folder").mkdir()
+    Path("file").touch()
+    got = {"folder": "a directory", "file/below": "not a directory"}[path]
+
+    ended = trainfabric(*command, path)
+
+    assert (ended.status, ended.out) == (2, "")
+    assert ended.err == f"{path}: the file must be a readable UTF-8 file, got {got}\n"
+
+
+def test_a_directory_is_no_file_of_the_users_own_facts(trainfabric: Any, fake_catalog: Path, no_aws: None) -> None:
+    message = f"{fake_catalog}: the file must be a readable UTF-8 file, got a directory\n"
+
+    for command in (("catalog", "p5.48xlarge"), ("catalog", "refresh", "-r", "us-east-1")):
+        ended = trainfabric(*command)
+        assert (ended.status, ended.out, ended.err) == (2, "", message)
+
+
+@pytest.fixture
+def fake_catalog(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    path = tmp_path / "facts"
+    path.mkdir()
+    monkeypatch.setenv("TRAINFABRIC_CATALOG", str(path))
+    return path

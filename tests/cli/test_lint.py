@@ -259,3 +259,12 @@ def test_a_json_template_is_read_too(trainfabric: Any) -> None:
         "it.json:1: Nodes.Properties.Encrypted must be true, got none; set Encrypted to true: it costs nothing, and no "
         "speed"
     )
+
+
+def test_a_directory_in_the_place_of_a_template_of_a_directory_is_refused(trainfabric: Any) -> None:
+    Path("cdk.out/It.template.json").mkdir(parents=True)
+
+    ended = trainfabric("lint", "cdk.out")
+
+    assert (ended.status, ended.out) == (2, "")
+    assert ended.err == "cdk.out/It.template.json: the template must be a readable UTF-8 file, got a directory\n"

@@ -41,7 +41,7 @@ def public(module: ModuleType) -> set[str]:
         ("environment.file", "read_environment"),
         (
             "errors",
-            "EXIT_USER_ERROR InvalidInput Mistake NotFound Refused TrainfabricError Unreachable mistake",
+            "EXIT_USER_ERROR InvalidInput Mistake NotFound Refused TrainfabricError Unreachable mistake unreadable",
         ),
         ("layout", "Layout LayoutProblem accumulation layout_problems"),
         (

@@ -8,11 +8,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from trainfabric_cli.options import region_mistakes, type_mistakes
 from trainfabric_node.jobs.aws import aws_errors
 from trainfabric_plan.catalog import INSTANCE_TYPES
 from trainfabric_plan.catalog.described import Difference, described, differences
 from trainfabric_plan.catalog.overrides import Described, overrides_path, read_overrides, write_overrides
-from trainfabric_plan.errors import NotFound
+from trainfabric_plan.errors import InvalidInput, NotFound
 
 WHERE = "catalog refresh"
 
@@ -60,10 +61,12 @@ def refreshed(*, region: str, names: Iterable[str], path: Path | None, profile: 
     """Ask EC2, complete the override file, and say what was found.
 
     Raises:
-        InvalidInput: If the file that lies there is not ours.
+        InvalidInput: If a name cannot be one, or the file that lies there is not ours.
         NotFound: If the region offers none of the types.
         Unreachable: If there are no credentials, or EC2 does not accept them.
     """
+    names = list(names)
+    _check(region, names)
     path = path or overrides_path()
     before = read_overrides(path)
     wanted = list(dict.fromkeys(names)) or list(dict.fromkeys((*INSTANCE_TYPES, *before)))
@@ -77,6 +80,13 @@ def refreshed(*, region: str, names: Iterable[str], path: Path | None, profile: 
     if done.added or done.changed:
         write_overrides(path, {**before, **{name: told[name] for name in (*done.added, *done.changed)}})
     return done
+
+
+def _check(region: str, names: Iterable[str]) -> None:
+    mistakes = [*region_mistakes(WHERE, "--region", region)]
+    mistakes += [mistake for name in names for mistake in type_mistakes(WHERE, "NAME", name)]
+    if mistakes:
+        raise InvalidInput(mistakes)
 
 
 def _entries(region: str, profile: str | None) -> Iterator[dict[str, Any]]:

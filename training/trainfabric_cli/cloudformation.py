@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-from trainfabric_plan.errors import NotFound, mistake
+from trainfabric_plan.errors import NotFound, mistake, unreadable
 from trainfabric_plan.lint import Template
 from trainfabric_plan.lint.cloud_assembly import template_from, too_deep
 
@@ -53,7 +53,7 @@ def read_template(path: Path, parameters: Mapping[str, str] | None = None) -> Te
     except FileNotFoundError:
         raise NotFound(f"{path}: template must be an existing file or directory, got none") from None
     except (OSError, UnicodeDecodeError) as error:
-        raise mistake(str(path), "the template", "a readable UTF-8 file", error) from None
+        raise unreadable(path, "the template", error) from None
     loader = _Loader(text)
     try:
         root = loader.get_single_node()

@@ -62,6 +62,15 @@ class Unreachable(TrainfabricError):
     """A service that does not answer, or that does not accept these credentials."""
 
 
+def unreadable(where: object, name: str, error: Exception) -> InvalidInput:
+    """The error about a file that is there and cannot be read: a directory, no permission, other bytes than text."""
+    if isinstance(error, IsADirectoryError):
+        got: object = "a directory"
+    else:
+        got = (error.strerror or str(error)).lower() if isinstance(error, OSError) else error
+    return mistake(str(where), name, "a readable UTF-8 file", got)
+
+
 def mistake(where: str, name: str, rule: str, got: object = None, remedy: str | None = None) -> InvalidInput:
     """An `InvalidInput` with a single mistake."""
     return InvalidInput(

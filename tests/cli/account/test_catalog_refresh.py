@@ -190,3 +190,23 @@ def test_a_bandwidth_in_words_is_none_in_numbers(text: str, trainfabric: Any, fa
     trainfabric("catalog", "refresh", "--region", "us-east-2", "m9.large")
 
     assert instance_type("m9.large").network_gbps == 0
+
+
+def test_names_that_cannot_be_any_are_refused_together_before_credentials(trainfabric: Any, no_aws: None) -> None:
+    ended = trainfabric("catalog", "refresh", "--region", "useast1", "p5")
+
+    assert (ended.status, ended.out) == (2, "")
+    assert ended.err == (
+        "catalog refresh: --region must be the name of an AWS region such as us-east-1, got useast1\n"
+        "catalog refresh: NAME must be the name of an instance type such as p5.48xlarge, got p5; did you mean "
+        "p5.4xlarge or p5.48xlarge?\n"
+    )
+
+
+def test_a_file_that_cannot_be_written_is_said(trainfabric: Any, fake_aws: FakeAws) -> None:
+    fake_aws({"DescribeInstanceTypes": pages(entry("p7.48xlarge"))})
+
+    ended = trainfabric("catalog", "refresh", "-r", "us-east-2", "p7.48xlarge", "-o", "none/facts.json")
+
+    assert (ended.status, ended.out) == (2, "")
+    assert ended.err == "none/facts.json: the file must be one that can be written, got No such file or directory\n"

@@ -265,14 +265,41 @@ def test_more_nodes_than_a_block_has_leave_the_other_kinds(trainfabric: Any, fak
     assert block["reasons"] == ["blocks: one block has at most 64 instances"]
 
 
-def test_numbers_out_of_range_are_refused_together_before_aws_is_asked(trainfabric: Any, no_aws: None) -> None:
-    ended = trainfabric("capacity", "find", "-t", "p5.48xlarge", "-n", "0", "--hours", "4369")
+def test_what_no_account_could_have_is_refused_together_before_aws_is_asked(trainfabric: Any, no_aws: None) -> None:
+    ended = trainfabric(
+        "capacity", "find", "-t", "P5.48XLARGE", "-n", "0", "--hours", "4369", "--regions", "us-east-1,useast1"
+    )
 
     assert (ended.status, ended.out) == (2, "")
     assert ended.err == (
+        "capacity: --instance-type must be the name of an instance type such as p5.48xlarge, got P5.48XLARGE; did you "
+        "mean p5.48xlarge or p5e.48xlarge?\n"
+        "capacity: --regions must be the name of an AWS region such as us-east-1, got useast1\n"
         "capacity: --nodes must be from 1 to 10000, got 0\n"
         "capacity: --hours must be more than 0 and at most 4368 (182 days, the longest Capacity Block), got 4369\n"
     )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            ("-t", "nope"),
+            "--instance-type must be the name of an instance type such as p5.48xlarge, got nope; trainfabric catalog "
+            "lists types",
+        ),
+        (
+            ("-t", "p5.48xlarge", "--regions", ","),
+            "--regions must be names separated by commas, got none; leave it out to ask all regions of the account",
+        ),
+    ],
+)
+def test_arguments_are_looked_at_before_credentials(
+    trainfabric: Any, no_aws: None, arguments: tuple[str, ...], message: str
+) -> None:
+    ended = trainfabric("capacity", "find", "-n", "1", "--hours", "8", *arguments)
+
+    assert (ended.status, ended.out, ended.err) == (2, "", f"capacity: {message}\n")
 
 
 def test_without_credentials_the_remedy_is_said(trainfabric: Any, no_aws: None) -> None:

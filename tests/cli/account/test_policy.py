@@ -22,6 +22,7 @@ def test_json_has_the_policies_of_caller_and_execution_role(
         "deploy": deploy_policies(target),
         "account": ACCOUNT,
         "files": [],
+        "removed": [],
     }
 
 
@@ -99,3 +100,22 @@ def test_a_folder_that_cannot_be_made_is_named(trainfabric: Any, environment_fil
     ended = trainfabric("policy", environment_file(), "--account", ACCOUNT, "-o", "taken")
 
     assert (ended.status, ended.err) == (2, "taken: output must be a folder that can be written, got File exists\n")
+
+
+def test_documents_that_an_earlier_run_wrote_and_this_one_did_not_are_removed(
+    trainfabric: Any, environment_file: Any, tmp_path: Path
+) -> None:
+    others = {"demo-deploy-1-old.json", "demo-deploy-x-caller.json", "demo-deploy-x-deploy-9.json"}
+    (tmp_path / "policies").mkdir()
+    for name in {"demo-deploy-3.json", "demo-deploy-12.json", *others}:
+        (tmp_path / "policies" / name).write_text("{}")
+
+    ended = trainfabric("policy", environment_file(), "--account", ACCOUNT, "-o", "policies")
+
+    assert (ended.status, ended.err) == (0, "")
+    written = {"demo-caller.json", "demo-deploy-1.json", "demo-deploy-2.json"}
+    assert {file.name for file in (tmp_path / "policies").iterdir()} == written | others
+    assert ended.out.endswith(
+        "Removed policies/demo-deploy-12.json of an earlier run: the policies fit into fewer documents now.\n"
+        "Removed policies/demo-deploy-3.json of an earlier run: the policies fit into fewer documents now.\n"
+    )

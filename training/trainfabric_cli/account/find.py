@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from datetime import datetime
 
@@ -10,29 +10,45 @@ from trainfabric_cli.account.answers import Unknown
 from trainfabric_cli.account.market import LONGEST_BLOCK_H, Facts, Wanted
 from trainfabric_cli.account.region import RegionReader
 from trainfabric_cli.account.session import Account
+from trainfabric_cli.options import region_mistakes, type_mistakes
 from trainfabric_plan.catalog.instances import find_instance_type, nearest_instance_types
 from trainfabric_plan.errors import InvalidInput, Mistake, mistake
 
 _AT_ONCE = 16
 
+WHERE = "capacity"
+
 MOST_NODES = 10_000
 """More is taken for a slip of the keyboard."""
 
 
-def check_wanted(nodes: int, hours: float) -> None:
-    """Refuse numbers that no fleet has.
+def regions_of(text: str | None) -> list[str] | None:
+    """The regions between the commas; `None` where none were asked for."""
+    return None if text is None else [one.strip() for one in text.split(",") if one.strip()]
+
+
+def check_wanted(instance_type: str, nodes: int, hours: float, regions: Sequence[str] | None) -> None:
+    """Refuse what no account could have, before anybody's credentials are asked for.
 
     Raises:
-        InvalidInput: With every number that is out of range.
+        InvalidInput: With every name that cannot be one, and every number that is out of range.
     """
-    mistakes = []
+    mistakes = [*type_mistakes(WHERE, "--instance-type", instance_type), *_region_mistakes(regions)]
     if not 1 <= nodes <= MOST_NODES:
-        mistakes.append(Mistake(where="capacity", name="--nodes", rule=f"from 1 to {MOST_NODES}", got=str(nodes)))
+        mistakes.append(Mistake(where=WHERE, name="--nodes", rule=f"from 1 to {MOST_NODES}", got=str(nodes)))
     if not 0 < hours <= LONGEST_BLOCK_H:
         rule = f"more than 0 and at most {LONGEST_BLOCK_H} (182 days, the longest Capacity Block)"
-        mistakes.append(Mistake(where="capacity", name="--hours", rule=rule, got=f"{hours:g}"))
+        mistakes.append(Mistake(where=WHERE, name="--hours", rule=rule, got=f"{hours:g}"))
     if mistakes:
         raise InvalidInput(mistakes)
+
+
+def _region_mistakes(regions: Sequence[str] | None) -> Iterator[Mistake]:
+    if regions == []:
+        remedy = "leave it out to ask all regions of the account"
+        yield Mistake(where=WHERE, name="--regions", rule="names separated by commas", got="none", remedy=remedy)
+    for region in dict.fromkeys(regions or ()):
+        yield from region_mistakes(WHERE, "--regions", region)
 
 
 def ask_regions(
@@ -61,4 +77,4 @@ def _offered_nowhere(instance_type: str, regions: list[str]) -> InvalidInput:
     else:
         remedy = f"did you mean {' or '.join(near)}?" if near else "trainfabric catalog lists types"
     rule = f"a type that EC2 offers in {', '.join(regions)}"
-    return mistake("capacity", "--instance-type", rule, instance_type, remedy)
+    return mistake(WHERE, "--instance-type", rule, instance_type, remedy)

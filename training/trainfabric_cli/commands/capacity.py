@@ -26,9 +26,9 @@ def find(
     nodes: Annotated[int, typer.Option("--nodes", "-n", help="Number of nodes.")],
     hours: Annotated[float, typer.Option("--hours", help="Length of the run in hours.")],
     regions: Annotated[
-        str,
+        str | None,
         typer.Option("--regions", help="Regions, separated by commas; all that the account has enabled if not given."),
-    ] = "",
+    ] = None,
     profile: Profile = None,
     as_json: Json = False,
 ) -> None:
@@ -36,15 +36,16 @@ def find(
 
     What may not be asked or does not answer is unknown, and says why; the rest is shown all the same.
     """
-    from trainfabric_cli.account.find import ask_regions, check_wanted
+    from trainfabric_cli.account.find import ask_regions, check_wanted, regions_of
     from trainfabric_cli.account.market import Wanted, ranked
     from trainfabric_cli.account.session import Account
     from trainfabric_cli.output import print_json
 
-    check_wanted(nodes, hours)
+    wanted_regions = regions_of(regions)
+    check_wanted(instance_type, nodes, hours, wanted_regions)
     wanted = Wanted(instance_type=instance_type, nodes=nodes, hours=hours)
     account = Account("capacity", profile)
-    asked = account.regions(one.strip() for one in regions.split(",") if one.strip())
+    asked = account.regions(wanted_regions or ())
     now = datetime.now(UTC)
     with _progress(len(asked)) as told:
         facts = ask_regions(account, asked, wanted, now, told)

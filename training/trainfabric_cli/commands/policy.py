@@ -49,10 +49,14 @@ def policy(
     _check("--qualifier", qualifier, _QUALIFIER, "1 to 10 letters, digits, hyphens or underscores")
     documents = {"caller": caller_policy(target, qualifier), "deploy": deploy_policies(target)}
     files = _written(output, target.environment.name, documents) if output else []
+    removed = _without_older(output, target.environment.name, files) if output else []
     if as_json:
-        print_json({**documents, "account": target.account, "files": [str(file) for file in files]})
+        named = {"files": [str(file) for file in files], "removed": [str(file) for file in removed]}
+        print_json({**documents, "account": target.account, **named})
     else:
         _print(target, documents, qualifier, files)
+        for file in removed:
+            typer.echo(f"Removed {file} of an earlier run: the policies fit into fewer documents now.")
 
 
 def _target(environment: Environment, file: Path, account: str | None, boundary: str | None) -> Target:
@@ -94,6 +98,17 @@ def _written(folder: Path, name: str, documents: dict[str, Any]) -> list[Path]:
     except OSError as error:
         raise mistake(str(folder), "output", "a folder that can be written", error.strerror) from None
     return list(files)
+
+
+def _without_older(folder: Path, name: str, files: list[Path]) -> list[Path]:
+    """Removes the documents that an earlier run for this environment wrote and this one did not."""
+    import re
+
+    numbered = re.compile(rf"{re.escape(name)}-deploy-\d+\.json")
+    older = [file for file in folder.iterdir() if numbered.fullmatch(file.name) and file not in files]
+    for file in older:
+        file.unlink()
+    return sorted(older)
 
 
 def _print(target: Target, documents: dict[str, Any], qualifier: str, files: list[Path]) -> None:

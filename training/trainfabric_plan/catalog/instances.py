@@ -26,8 +26,10 @@ INSTANCE_TYPES: dict[str, InstanceType] = read_instance_types()
 
 
 def nearest_instance_types(name: str) -> list[str]:
-    """Known names that resemble `name`, nearest first."""
-    return difflib.get_close_matches(name, INSTANCE_TYPES, n=2, cutoff=0.5)
+    """Known names that resemble `name`, in whichever case, nearest first; those of the family that it names alone."""
+    wanted = name.lower()
+    family = [one for one in INSTANCE_TYPES if one.startswith(f"{wanted}.")]
+    return family[:2] or difflib.get_close_matches(wanted, INSTANCE_TYPES, n=2, cutoff=0.5)
 
 
 def find_instance_type(name: str) -> InstanceType | None:

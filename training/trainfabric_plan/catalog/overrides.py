@@ -19,7 +19,7 @@ from pydantic import Field, ValidationError
 
 from trainfabric_plan.catalog.instances import OVERRIDES_FILE, OVERRIDES_VARIABLE
 from trainfabric_plan.catalog.types import InstanceType, NetworkCard
-from trainfabric_plan.errors import InvalidInput, Mistake
+from trainfabric_plan.errors import InvalidInput, Mistake, mistake, unreadable
 from trainfabric_plan.model import Strict
 
 _COUNT = Annotated[int, Field(ge=0)]
@@ -87,6 +87,8 @@ def read_overrides(path: Path) -> dict[str, Described]:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
         return {}
+    except (OSError, UnicodeDecodeError) as error:
+        raise unreadable(path, "the file", error) from None
     try:
         return Overrides.model_validate(json.loads(text), strict=True).instance_types
     except json.JSONDecodeError as error:
@@ -97,10 +99,17 @@ def read_overrides(path: Path) -> dict[str, Described]:
 
 
 def write_overrides(path: Path, described: Mapping[str, Described]) -> None:
-    """Write the file, in an order that does not depend on when which type was asked for."""
+    """Write the file, in an order that does not depend on when which type was asked for.
+
+    Raises:
+        InvalidInput: If it cannot be written.
+    """
     types = {name: described[name].model_dump(mode="json") for name in sorted(described)}
     text = json.dumps({"format": 1, "instance_types": types}, indent=1, ensure_ascii=False)
-    path.write_text(text + "\n", encoding="utf-8")
+    try:
+        path.write_text(text + "\n", encoding="utf-8")
+    except OSError as error:
+        raise mistake(str(path), "the file", "one that can be written", error.strerror) from None
 
 
 def overriding_facts() -> Mapping[str, Described]:

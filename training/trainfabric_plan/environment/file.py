@@ -9,7 +9,7 @@ import yaml
 
 from trainfabric_plan.environment.types import Environment
 from trainfabric_plan.environment.validate import validate_environment
-from trainfabric_plan.errors import InvalidInput, Mistake, NotFound, mistake
+from trainfabric_plan.errors import InvalidInput, Mistake, NotFound, mistake, unreadable
 
 
 def read_environment(path: Path | str) -> Environment:
@@ -27,7 +27,7 @@ def read_environment(path: Path | str) -> Environment:
             f"{file}: environment file must be an existing file, got none; trainfabric init writes one"
         ) from None
     except (OSError, UnicodeDecodeError) as error:
-        raise mistake(str(file), "the file", "a readable UTF-8 file", error) from None
+        raise unreadable(file, "the file", error) from None
     try:
         root = yaml.compose(text, Loader=yaml.SafeLoader)
         data = yaml.safe_load(text)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from trainfabric_plan.errors import InvalidInput, mistake
+from trainfabric_plan.errors import InvalidInput, mistake, unreadable
 from trainfabric_plan.lint.assembly import Assembly
 from trainfabric_plan.lint.values import Template
 
@@ -41,9 +41,11 @@ def read_cloud_assembly(directory: Path, parameters: Mapping[str, str] | None = 
 def _read(file: Path, parameters: Mapping[str, str] | None = None) -> Template:
     try:
         body = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise unreadable(file, "the template", error) from None
     except RecursionError:
         raise too_deep(str(file)) from None
-    except (OSError, ValueError) as error:
+    except ValueError as error:
         raise mistake(str(file), "the template", "valid JSON", " ".join(str(error).split())) from None
     empty = isinstance(body, dict) and "Resources" not in body  # a stack of which nothing is left
     return template_from({**body, "Resources": {}} if empty else body, str(file), parameters=dict(parameters or {}))
