@@ -52,7 +52,7 @@ def public(module: ModuleType) -> set[str]:
         ("policy", "FaultTolerance"),
         (
             "own_command",
-            "CodePin EcrRepository IMAGE_RULE OwnCommand ecr_repository is_pinned_image",
+            "CodePin EcrRepository IMAGE_OF_ENDPOINTS IMAGE_RULE OwnCommand ecr_repository is_pinned_image is_reached_by_endpoints",
         ),
         (
             "planning",
