@@ -5,6 +5,7 @@ from typing import Any
 
 import aws_cdk as cdk
 import pytest
+from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
 
@@ -154,3 +155,48 @@ def test_people_reach_nodes_through_session_manager_which_opens_no_parameters(
     assert "ssm:UpdateInstanceInformation" in session
     readers = [one["Resource"] for one in statements if "ssm:GetParameter" in one["Action"]]
     assert ["parameter/trainfabric/demo/environment" in str(one) for one in readers] == [True]
+
+
+def test_who_may_open_sessions_may_end_and_resume_their_own_whether_user_or_role(
+    stack: cdk.Stack, make_fleet: MakeFleet, properties: Callable[[str], list[dict[str, Any]]]
+) -> None:
+    person = iam.Role(stack, "Person", assumed_by=iam.AccountRootPrincipal())
+
+    make_fleet().grant_session(person)
+
+    (policy,) = (one for one in properties("AWS::IAM::Policy") if one["Roles"] == [stack.resolve(person.role_name)])
+    sessions = "arn:aws:ssm:us-east-1:123456789012:session"
+    assert [shown(one) for one in policy["PolicyDocument"]["Statement"]] == [
+        (
+            "ssm:StartSession",
+            "arn:aws:ec2:us-east-1:123456789012:instance/*",
+            {"StringEquals": {"ssm:resourceTag/trainfabric:environment": "demo"}},
+        ),
+        ("ssm:StartSession", "arn:aws:ssm:us-east-1:123456789012:document/SSM-SessionManagerRunShell", None),
+        (
+            ["ssm:TerminateSession", "ssm:ResumeSession"],
+            [f"{sessions}/${{aws:username}}-*", f"{sessions}/${{aws:userid}}-*"],
+            None,
+        ),
+        (
+            ["ssm:TerminateSession", "ssm:ResumeSession"],
+            f"{sessions}/*",
+            {"StringEquals": {"ssm:resourceTag/aws:ssmmessages:session-id": "${aws:userid}"}},
+        ),
+        ("ssmmessages:OpenDataChannel", f"{sessions}/${{aws:userid}}-*", None),
+    ]
+
+
+def shown(statement: dict[str, Any]) -> tuple[Any, Any, Any]:
+    """Action, resource with the partition put in, and condition."""
+    resources = [plain(one) for one in resources_of(statement)]
+    return statement["Action"], resources if len(resources) > 1 else resources[0], statement.get("Condition")
+
+
+def plain(arn: Any) -> str:
+    """An ARN whose partition is a reference."""
+    return (
+        arn
+        if isinstance(arn, str)
+        else "".join(part if isinstance(part, str) else "aws" for part in arn["Fn::Join"][1])
+    )

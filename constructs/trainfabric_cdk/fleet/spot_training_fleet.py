@@ -262,10 +262,13 @@ class SpotTrainingFleet(Construct):
     def grant_session(self, grantee: iam.IGrantable) -> iam.Grant:
         """Open a shell on the nodes of this fleet with Session Manager, and end one's own sessions.
 
-        As in the IAM policies of the Systems Manager user guide (getting-started-restrict-access-quickstart).
+        As in the IAM policies of the Systems Manager user guide (getting-started-restrict-access-quickstart, and
+        getting-started-restrict-access-examples, example 4), read 2026-12-01. For a user of IAM and for roles, those of
+        Identity Center among them.
         """
         stack = Stack.of(self)
         nodes = stack.format_arn(service="ec2", resource="instance", resource_name="*")
+        shell = stack.format_arn(service="ssm", resource="document", resource_name="SSM-SessionManagerRunShell")
         tag = {f"ssm:resourceTag/{Tag.ENVIRONMENT}": self._environment}
         granted = iam.Grant.add_to_principal(
             grantee=grantee,
@@ -273,14 +276,30 @@ class SpotTrainingFleet(Construct):
             resource_arns=[nodes],
             conditions={"StringEquals": tag},
         )
-        # The variable is the name of the caller, which the id of a session begins with.
-        own = stack.format_arn(service="ssm", resource="session", resource_name="${aws:username}-*")
-        shell = stack.format_arn(service="ssm", resource="document", resource_name="SSM-SessionManagerRunShell")
-        return granted.combine(
-            iam.Grant.add_to_principal(
-                grantee=grantee, actions=["ssm:TerminateSession", "ssm:ResumeSession"], resource_arns=[own]
-            )
-        ).combine(iam.Grant.add_to_principal(grantee=grantee, actions=["ssm:StartSession"], resource_arns=[shell]))
+        shells = iam.Grant.add_to_principal(grantee=grantee, actions=["ssm:StartSession"], resource_arns=[shell])
+        return granted.combine(shells).combine(self._grant_own_sessions(grantee))
+
+    def _grant_own_sessions(self, grantee: iam.IGrantable) -> iam.Grant:
+        """By the id, which begins with a user's name, and by the tag that Session Manager puts on each session: a role
+        has no `aws:username`, and the ids of its sessions do not begin with its `aws:userid`."""
+        actions, stack = ["ssm:TerminateSession", "ssm:ResumeSession"], Stack.of(self)
+        names = ["${aws:username}-*", "${aws:userid}-*"]
+        arns = {name: stack.format_arn(service="ssm", resource="session", resource_name=name) for name in (*names, "*")}
+        by_id = iam.Grant.add_to_principal(
+            grantee=grantee,
+            actions=actions,
+            resource_arns=[arns[name] for name in names],
+        )
+        by_tag = iam.Grant.add_to_principal(
+            grantee=grantee,
+            actions=actions,
+            resource_arns=[arns["*"]],
+            conditions={"StringEquals": {"ssm:resourceTag/aws:ssmmessages:session-id": "${aws:userid}"}},
+        )
+        channel = iam.Grant.add_to_principal(
+            grantee=grantee, actions=["ssmmessages:OpenDataChannel"], resource_arns=[arns["${aws:userid}-*"]]
+        )
+        return by_id.combine(by_tag).combine(channel)
 
     def _common_variables(
         self, data_bucket: s3.IBucket, checkpoint_bucket: s3.IBucket, lustre: LustreMount, mount_point: str
