@@ -121,3 +121,52 @@ def test_a_reservation_may_be_given_its_own_group_again(stack: cdk.Stack, make_f
     fleet = make_fleet(workers=Capacity.reservation(RESERVATION, placement_group_name="ours"), placement_group=own)
 
     assert [one.placement for one in fleet.node_groups] == [0, 0]
+
+
+ARM = {
+    "instance_type": "p6e-gb200.36xlarge",
+    "coordinator": Coordinator.control(instance_type="m7g.large"),
+    "image_id": "ami-0123456789abcdef0",
+}
+
+
+def test_a_type_of_which_nobody_knows_whether_a_cluster_group_takes_it_is_refused_in_one(
+    make_fleet: MakeFleet,
+) -> None:
+    assert refusal(make_fleet, workers=Capacity.on_demand(), **ARM) == (
+        "Demo/Fleet: placement_group must be absent for p6e-gb200.36xlarge: whether it starts in a cluster placement "
+        "group is not known (no source says whether it starts in a cluster placement group; the nodes of an "
+        "UltraServer stand together anyway), got one made in this app; buy it with Capacity.block, or run "
+        "`trainfabric catalog refresh --region R` where the type is offered"
+    )
+
+
+def test_a_block_whose_ultraservers_the_nodes_do_not_fill_is_warned_of(
+    make_fleet: MakeFleet, warnings: Callable[[], list[str]]
+) -> None:
+    make_fleet(workers=Capacity.block(RESERVATION), placement_group=None, nodes=17, **ARM)
+
+    (warning,) = [one for one in warnings() if "UltraServer" in one]
+    assert warning == (
+        "p6e-gb200.36xlarge comes in UltraServers of 9 or 18 nodes, and 17 nodes leave 1 of them idle, which are paid "
+        "for: use 18 nodes or spares, if the block has them [ack: trainfabric:partialUltraServer]"
+    )
+
+
+@pytest.mark.parametrize(
+    ("instance_type", "why"),
+    [
+        (
+            "p4d.24xlarge",
+            ": nobody confirmed what more interfaces with an address add (no public page says what IP traffic reaches "
+            "over several cards of this type)",
+        ),
+        ("p5.4xlarge", ", which has nothing to gain from more interfaces with an address"),
+    ],
+)
+def test_the_layout_for_bandwidth_is_refused_for_what_is_known_of_the_type(
+    make_fleet: MakeFleet, instance_type: str, why: str
+) -> None:
+    assert refusal(make_fleet, instance_type=instance_type, interfaces="bandwidth") == (
+        f"Demo/Fleet: interfaces must be addresses for {instance_type}{why}, got bandwidth; leave it out"
+    )

@@ -59,6 +59,7 @@ def test_a_row_has_the_interfaces_of_a_node_and_the_price_with_date_and_source(t
         ],
         "usage_classes": ["capacity-block", "on-demand", "spot"],
         "cluster_placement": True,
+        "ultraserver_nodes": [],
         "source": "Karpenter zz_generated.vpclimits.go and instance-type reference; moto 5.2.5 DescribeInstanceTypes",
         "date": "2026-08",
         "sources": {"ip_gbps": guide, "ip_cards": guide, "gpudirect_rdma": plugin},
@@ -82,9 +83,19 @@ def test_a_type_whose_price_nobody_could_confirm_has_none(trainfabric: Any) -> N
 def test_what_nobody_could_confirm_is_null_and_shown_with_the_reason(trainfabric: Any) -> None:
     (row,) = trainfabric("catalog", "p6e-gb200.36xlarge", "--json").json
 
-    reason = "no public source of EC2 says how much local storage it has"
-    assert (row["nvme_gb"], row["unknown"]["nvme_gb"]) == (None, reason)
-    assert f"local NVMe unknown {reason}" in words(trainfabric("catalog", "p6e-gb200.36xlarge").out)
+    reason = "the EC2 user guide gives 100 Gbps for card 0 and up to 200 Gbps for each even card, and no sum"
+    assert (row["ip_gbps"], row["unknown"]["ip_gbps"]) == (None, reason)
+    lines = words(trainfabric("catalog", "p6e-gb200.36xlarge").out)
+    assert any(line.startswith("IP, at most unknown the EC2 user guide gives 100 Gbps") for line in lines)
+
+
+def test_a_type_of_ultraservers_says_how_many_nodes_make_one(trainfabric: Any) -> None:
+    (row,) = trainfabric("catalog", "p6e-gb200.36xlarge", "--json").json
+
+    assert row["ultraserver_nodes"] == [9, 18]
+    lines = words(trainfabric("catalog", "trn2u.48xlarge").out)
+    assert any(line.startswith("nodes of an UltraServer 4 AWS Neuron documentation") for line in lines)
+    assert not any("UltraServer" in line for line in words(trainfabric("catalog", "p5.48xlarge").out))
 
 
 def test_people_get_a_line_for_every_type(trainfabric: Any) -> None:

@@ -9,6 +9,9 @@ from typing import Any
 
 import pytest
 
+from trainfabric_plan.capacity import are_too_many_for_a_block, partial_ultraserver
+from trainfabric_plan.catalog import INSTANCE_TYPES
+
 BLOCK = {"fleet.workers": "capacity_block", "fleet.reservation": "cr-0123456789abcdef0"}
 
 
@@ -35,6 +38,17 @@ BLOCK = {"fleet.workers": "capacity_block", "fleet.reservation": "cr-0123456789a
             {**BLOCK, "fleet.nodes": 65},
             "demo.yaml: fleet.nodes must be at most the 64 instances of one Capacity Block, spares included, got 65; "
             "use fewer nodes, or another way to buy them",
+        ),
+        (
+            {
+                "fleet.instance_type": "p6e-gb200.36xlarge",
+                "fleet.workers": "on_demand",
+                "fleet.ami_id": "ami-0123456789abcdef0",
+            },
+            "demo.yaml: fleet.instance_type must be a type that starts in a cluster placement group while fleet.efa is "
+            "on, got p6e-gb200.36xlarge, of which it is not known (no source says whether it starts in a cluster "
+            "placement group; the nodes of an UltraServer stand together anyway); buy it with fleet.workers: "
+            "capacity_block, or run `trainfabric catalog refresh --region R` where the type is offered",
         ),
         (
             {"fleet.instance_type": "hpc7a.96xlarge"},
@@ -143,3 +157,19 @@ def test_a_placement_group_whose_name_ec2_would_not_take_is_refused(mistakes: An
     assert mistakes({**reserved, "fleet.placement_group_name": name}) == [
         f"demo.yaml: fleet.placement_group_name must be text that matches ^[ -~]{{1,255}}$, got {name!r}"
     ]
+
+
+def test_a_block_of_ultraservers_is_not_held_to_the_instances_of_a_block_of_instances() -> None:
+    assert not are_too_many_for_a_block(INSTANCE_TYPES["trn2u.48xlarge"], 96)
+    assert not are_too_many_for_a_block(INSTANCE_TYPES["p6e-gb200.36xlarge"], 72)
+    assert are_too_many_for_a_block(INSTANCE_TYPES["trn2.48xlarge"], 65)
+    assert not are_too_many_for_a_block(INSTANCE_TYPES["trn2.48xlarge"], 64)
+
+
+def test_nodes_that_do_not_fill_ultraservers_leave_some_of_them_idle() -> None:
+    assert partial_ultraserver(INSTANCE_TYPES["p6e-gb200.36xlarge"], 16) == (
+        "p6e-gb200.36xlarge comes in UltraServers of 9 or 18 nodes, and 16 nodes leave 2 of them idle, which are paid "
+        "for: use 18 nodes or spares, if the block has them"
+    )
+    for name, nodes in (("p6e-gb200.36xlarge", 27), ("trn2u.48xlarge", 8), ("p5.48xlarge", 7)):
+        assert partial_ultraserver(INSTANCE_TYPES[name], nodes) is None

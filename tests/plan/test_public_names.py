@@ -30,7 +30,8 @@ def public(module: ModuleType) -> set[str]:
             "catalog",
             "INSTANCE_TYPES Accelerator InstanceName InstanceType Interface InterfaceMode InterfaceType Links "
             "NetworkCard Price UnknownFact addresses_per_node efa_interfaces find_instance_type fsx_lustre_price "
-            "instance_type nat_gateway_price offers_bandwidth on_demand_price parse_instance_type spot_saving",
+            "instance_type nat_gateway_price no_bandwidth offers_bandwidth on_demand_price parse_instance_type "
+            "spot_saving",
         ),
         (
             "deployed",
@@ -52,7 +53,8 @@ def public(module: ModuleType) -> set[str]:
         ("policy", "FaultTolerance"),
         (
             "own_command",
-            "CodePin EcrRepository IMAGE_OF_ENDPOINTS IMAGE_RULE OwnCommand ecr_repository is_pinned_image is_reached_by_endpoints",
+            "CodePin EcrRepository IMAGE_OF_ENDPOINTS IMAGE_RULE OwnCommand ecr_repository is_pinned_image "
+            "is_reached_by_endpoints",
         ),
         (
             "planning",

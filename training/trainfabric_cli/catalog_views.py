@@ -44,6 +44,7 @@ def document(row: InstanceType) -> dict[str, Any]:
         "bandwidth_interfaces": _layout(efa_interfaces(row, mode="bandwidth")) if offers_bandwidth(row) else None,
         "usage_classes": None if row.usage_classes is None else sorted(row.usage_classes),
         "cluster_placement": row.cluster_placement,
+        "ultraserver_nodes": None if row.ultraserver_nodes is None else list(row.ultraserver_nodes),
         "source": row.source,
         "date": row.date,
         "sources": dict(row.sources),
@@ -155,7 +156,13 @@ def _facts(row: InstanceType) -> list[tuple[str, str, str]]:
         *([("gpudirect_rdma", "GPUDirect RDMA", _truth(row.gpudirect_rdma))] if row.accelerator else []),
         ("usage_classes", "sold as", "unknown" if row.usage_classes is None else ", ".join(sorted(row.usage_classes))),
         ("cluster_placement", "cluster placement", _truth(row.cluster_placement)),
+        *_ultraservers(row),
     ]
+
+
+def _ultraservers(row: InstanceType) -> list[tuple[str, str, str]]:
+    sizes = "unknown" if row.ultraserver_nodes is None else " or ".join(map(str, row.ultraserver_nodes))
+    return [("ultraserver_nodes", "nodes of an UltraServer", sizes)] if sizes else []
 
 
 def _accelerator_lines(row: InstanceType) -> list[tuple[str, str, str]]:

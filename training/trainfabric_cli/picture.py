@@ -78,7 +78,8 @@ def _nodes(environment: Environment, plan: AnyPlan) -> list[str]:
             _text(x + 10, 272, f"{efa} of them EFA", "s"),
             _line(x + width / 2, 280, x + width / 2, 306, _GREEN, 2),
         ]
-    bus = f"EFA {instance.network_gbps:,.0f} Gb/s a node; self ingress and self egress"
+    carried = "" if instance.efa_gbps is None else f" {instance.efa_gbps:,.0f} Gb/s a node"
+    bus = f"EFA{carried}; self ingress and self egress"
     return [*parts, _line(264, 306, 728, 306, _GREEN, 5), _text(264, 332, bus, "s")]
 
 

@@ -129,6 +129,22 @@ def names_reservation(kind: CapacityKind, text: str) -> bool:
     return bool(of_group or RESERVATION_ID.fullmatch(text))
 
 
-def are_in_ultraservers(instance: InstanceType) -> bool:
-    """Whether a block of the type counts UltraServers instead of instances."""
-    return instance.name.startswith("p6e-")
+def are_too_many_for_a_block(instance: InstanceType, nodes: int) -> bool:
+    """Whether one Capacity Block cannot hold the nodes: the limit is one of instances, and where a block counts
+    UltraServers, or may do so, none is documented (EC2 API, DescribeCapacityBlockOfferings: UltraserverCount)."""
+    return instance.ultraserver_nodes == () and nodes > MOST_NODES_OF_A_BLOCK
+
+
+def partial_ultraserver(instance: InstanceType, nodes: int) -> str | None:
+    """What is wasted where the nodes of a block do not fill UltraServers, in words; `None` where they fill them.
+
+    A block is paid for whole, and a part of it is of use: 16 of 18 nodes are a power of two, two are spare.
+    """
+    sizes = instance.ultraserver_nodes
+    if not sizes or nodes % sizes[0] == 0:
+        return None
+    whole, kinds = -(-nodes // sizes[0]) * sizes[0], " or ".join(map(str, sizes))
+    return (
+        f"{instance.name} comes in UltraServers of {kinds} nodes, and {nodes} nodes leave {whole - nodes} of them "
+        f"idle, which are paid for: use {whole} nodes or spares, if the block has them"
+    )

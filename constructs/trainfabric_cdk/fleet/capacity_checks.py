@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from aws_cdk import Annotations
 from aws_cdk import aws_ec2 as ec2
 from constructs import IConstruct
 
@@ -12,8 +13,15 @@ from trainfabric_cdk.errors import is_known, property_error, refuse
 from trainfabric_cdk.fleet.checks import checked_instance
 from trainfabric_cdk.fleet.coordinator import Coordinator
 from trainfabric_cdk.placement import EfaClusterPlacementGroup, NodeRange
-from trainfabric_plan.capacity import MOST_NODES_OF_A_BLOCK, CapacityKind, PlacementRule, are_in_ultraservers
+from trainfabric_plan.capacity import (
+    MOST_NODES_OF_A_BLOCK,
+    CapacityKind,
+    PlacementRule,
+    are_too_many_for_a_block,
+    partial_ultraserver,
+)
 from trainfabric_plan.catalog import InstanceType
+from trainfabric_plan.catalog.types import NO_SOURCE, REFRESH
 from trainfabric_plan.errors import Mistake
 
 
@@ -61,6 +69,8 @@ def check_capacity(
     if nodes > 1 or not coordinator.trains or of_the_coordinator is workers:
         mistakes += capacity_mistakes(where, instance, workers, nodes=nodes + spares)
     refuse(mistakes)
+    if workers.kind is CapacityKind.CAPACITY_BLOCK and (waste := partial_ultraserver(instance, nodes + spares)):
+        Annotations.of(scope).add_warning_v2("trainfabric:partialUltraServer", waste)
 
 
 def checked_control(scope: IConstruct, instance_type: object, nodes: InstanceType) -> InstanceType:
@@ -104,7 +114,7 @@ def capacity_mistakes(
             remedy=remedy,
         )
     is_block = capacity.kind is CapacityKind.CAPACITY_BLOCK
-    if is_block and nodes > MOST_NODES_OF_A_BLOCK and not are_in_ultraservers(instance):
+    if is_block and are_too_many_for_a_block(instance, nodes):
         yield Mistake(
             where=where,
             name="nodes",
@@ -130,6 +140,11 @@ def placement_mistakes(
     yield from _range_mistakes(where, ranges, nodes)
     if named and instance.cluster_placement is False:
         rule, remedy = f"absent for {instance.name}, which starts in no cluster placement group", "leave it out"
+        yield Mistake(where=where, name="placement_group", rule=rule, got=_shown(named[0]), remedy=remedy)
+    elif named and workers.placement is PlacementRule.CLUSTER and instance.cluster_placement is None:
+        reason = instance.unknown.get("cluster_placement", NO_SOURCE)
+        rule = f"absent for {instance.name}: whether it starts in a cluster placement group is not known ({reason})"
+        remedy = f"buy it with Capacity.block, or run `{REFRESH}` where the type is offered"
         yield Mistake(where=where, name="placement_group", rule=rule, got=_shown(named[0]), remedy=remedy)
     elif named and workers.placement is PlacementRule.NONE:
         rule = "absent for a Capacity Block: it has its place, and a launch into a group fails for want of capacity"

@@ -15,7 +15,7 @@ from trainfabric_cdk.fleet.coordinator import Coordinator
 from trainfabric_cdk.forms import image_mistakes
 from trainfabric_cdk.network import EfaSecurityGroup, zone_of
 from trainfabric_cdk.storage import LustreMount
-from trainfabric_plan.catalog import InstanceType, offers_bandwidth
+from trainfabric_plan.catalog import InstanceType, no_bandwidth, offers_bandwidth
 from trainfabric_plan.catalog import instance_type as catalog_row
 from trainfabric_plan.errors import Mistake
 from trainfabric_plan.mount_points import mount_point_problem
@@ -102,7 +102,7 @@ def check_interfaces(scope: IConstruct, instance: InstanceType, interfaces: obje
     if interfaces != "bandwidth":
         raise property_error(scope, "interfaces", "addresses or bandwidth", repr(interfaces))
     if not efa or not offers_bandwidth(instance):
-        why = f"for {instance.name}, which has no second layout" if efa else "without EFA: a node has one interface"
+        why = f"for {instance.name}{no_bandwidth(instance)}" if efa else "without EFA: a node has one interface"
         raise property_error(scope, "interfaces", f"addresses {why}", "bandwidth", "leave it out")
 
 

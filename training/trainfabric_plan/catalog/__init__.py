@@ -7,6 +7,7 @@ from trainfabric_plan.catalog.interfaces import (
     InterfaceType,
     addresses_per_node,
     efa_interfaces,
+    no_bandwidth,
     offers_bandwidth,
 )
 from trainfabric_plan.catalog.names import InstanceName, parse_instance_type
@@ -31,6 +32,7 @@ __all__ = [
     "fsx_lustre_price",
     "instance_type",
     "nat_gateway_price",
+    "no_bandwidth",
     "offers_bandwidth",
     "on_demand_price",
     "parse_instance_type",

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal
 
-from trainfabric_plan.catalog.types import InstanceType, NetworkCard, unknown_fact
+from trainfabric_plan.catalog.types import NO_SOURCE, InstanceType, NetworkCard, unknown_fact
 
 InterfaceMode = Literal["addresses", "bandwidth"]
 """`addresses`: one IP address per node. `bandwidth`: an ENA interface, so an address, on every card that adds to it."""
@@ -73,6 +73,14 @@ def efa_interfaces(
 def offers_bandwidth(instance: InstanceType) -> bool:
     """Whether the layout for bandwidth differs from the one that saves addresses."""
     return len(instance.ip_cards) > 1
+
+
+def no_bandwidth(instance: InstanceType) -> str:
+    """Why the layout for bandwidth is not to be had, to be read after the name of the type."""
+    if instance.ip_gbps is None:
+        reason = instance.unknown.get("ip_gbps", NO_SOURCE)
+        return f": nobody confirmed what more interfaces with an address add ({reason})"
+    return ", which has nothing to gain from more interfaces with an address"
 
 
 def addresses_per_node(layout: Iterable[Interface]) -> int:

@@ -25,7 +25,7 @@ from trainfabric_plan.model import Strict
 _COUNT = Annotated[int, Field(ge=0)]
 _REMEDY = "write it with `trainfabric catalog refresh --region R`, or remove it"
 _NOT_EC2S = "EC2 does not tell it, and the catalog has no row of this type"
-_ONLY_OURS = ("efa_gbps", "ip_gbps", "links", "gpudirect_rdma", "accelerator_facts")
+_ONLY_OURS = ("efa_gbps", "ip_gbps", "links", "gpudirect_rdma", "accelerator_facts", "ultraserver_nodes")
 
 
 class Card(Strict):

@@ -135,4 +135,5 @@ _READ: Mapping[str, Callable[[str], Any]] = {
     "gpudirect_rdma": _truth,
     "usage_classes": lambda cell: frozenset(cell.split()),
     "cluster_placement": _truth,
+    "ultraserver_nodes": lambda cell: () if cell == _NONE else tuple(map(int, cell.split())),
 }

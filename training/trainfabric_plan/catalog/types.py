@@ -12,6 +12,7 @@ Maker = Literal["nvidia", "aws"]
 """Who makes the accelerators: NVIDIA's need its driver and CUDA, those of AWS need Neuron."""
 
 REFRESH = "trainfabric catalog refresh --region R"
+NO_SOURCE = "no source was found"
 
 
 class UnknownFact(NotFound):
@@ -102,6 +103,8 @@ class InstanceType:
         gpudirect_rdma: Whether EFA reads and writes the accelerators' memory without a copy through the host.
         usage_classes: How EC2 sells the type: of `on-demand`, `spot`, `capacity-block`.
         cluster_placement: Whether the type starts in a cluster placement group.
+        ultraserver_nodes: Instances of one UltraServer, by the sizes that EC2 sells, smallest first: capacity blocks of
+            the type count UltraServers. Empty where it is sold by the instance, `None` where nobody could confirm it.
         source: Where the row comes from.
         date: Of what date the source is.
         sources: Where a single fact comes from if not from the row's source: name of the attribute → source, date.
@@ -128,6 +131,7 @@ class InstanceType:
     gpudirect_rdma: bool | None = None
     usage_classes: frozenset[str] | None = None
     cluster_placement: bool | None = None
+    ultraserver_nodes: tuple[int, ...] | None = None
     source: str
     date: str
     sources: Mapping[str, str] = field(default_factory=dict)
@@ -157,7 +161,7 @@ class InstanceType:
 
 def unknown_fact(instance: InstanceType, name: str) -> UnknownFact:
     """The refusal of something that needs an unconfirmed fact: it says why, and how to get the fact from EC2."""
-    reason = instance.unknown.get(name, "no source was found")
+    reason = instance.unknown.get(name, NO_SOURCE)
     return UnknownFact(
         f"catalog: {name} of {instance.name} must be known, got nothing: {reason}; "
         f"run `{REFRESH}` in an account and region that offer the type"

@@ -11,11 +11,12 @@ from trainfabric_plan.capacity import (
     CapacityKind,
     CapacityRule,
     PlacementRule,
-    are_in_ultraservers,
+    are_too_many_for_a_block,
     names_reservation,
     reservation_rule,
 )
 from trainfabric_plan.catalog import find_instance_type
+from trainfabric_plan.catalog.types import NO_SOURCE, REFRESH
 from trainfabric_plan.deployed import MOST_GROUPS
 from trainfabric_plan.environment.rules.sections import Broken, Rule, Sections
 from trainfabric_plan.partitions import GROUP_OF_REGION, is_of_region, region_rule
@@ -157,12 +158,18 @@ def _cluster_placement(given: Sections) -> Iterator[Broken]:
     found = _kind(given)
     if not given.fleet or not found or not given.instance or not given.fleet.efa:
         return
-    if found[1].placement is PlacementRule.CLUSTER and given.instance.cluster_placement is False:
+    placed = given.instance.cluster_placement
+    if found[1].placement is PlacementRule.CLUSTER and not placed:
+        got = given.instance.name
+        remedy = "choose another type, or set fleet.efa: false"
+        if placed is None:
+            got = f"{got}, of which it is not known ({given.instance.unknown.get('cluster_placement', NO_SOURCE)})"
+            remedy = f"buy it with fleet.workers: capacity_block, or run `{REFRESH}` where the type is offered"
         yield {
             "name": "fleet.instance_type",
             "rule": "a type that starts in a cluster placement group while fleet.efa is on",
-            "got": given.instance.name,
-            "remedy": "choose another type, or set fleet.efa: false",
+            "got": got,
+            "remedy": remedy,
         }
 
 
@@ -170,7 +177,7 @@ def _size_of_a_block(given: Sections) -> Iterator[Broken]:
     if not given.fleet or given.fleet.workers != "capacity_block" or not given.instance:
         return
     nodes = given.fleet.nodes + given.fleet.spares
-    if nodes > MOST_NODES_OF_A_BLOCK and not are_in_ultraservers(given.instance):
+    if are_too_many_for_a_block(given.instance, nodes):
         yield {
             "name": "fleet.nodes",
             "rule": f"at most the {MOST_NODES_OF_A_BLOCK} instances of one Capacity Block, spares included",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from trainfabric_plan.catalog import find_instance_type, offers_bandwidth
+from trainfabric_plan.catalog import find_instance_type, no_bandwidth, offers_bandwidth
 from trainfabric_plan.environment.rules.sections import Broken, Rule, Sections, not_in_catalog
 from trainfabric_plan.environment.types import ROOT_DEVICE
 
@@ -88,7 +88,7 @@ def _interfaces(given: Sections) -> Iterator[Broken]:
     elif not given.fleet.efa:
         rule, remedy = "addresses without EFA: a node has one interface", "remove fleet.interfaces"
     elif given.instance and not offers_bandwidth(given.instance):
-        rule = f"addresses for {given.instance.name}, which has no second layout"
+        rule = f"addresses for {given.instance.name}{no_bandwidth(given.instance)}"
         remedy = "remove fleet.interfaces"
     else:
         return
