@@ -10,6 +10,7 @@ from constructs import Construct
 
 from trainfabric_cdk.acknowledge import acknowledge
 from trainfabric_cdk.network import EfaSecurityGroup, TrainingVpc, s3_gateway_endpoint, warn_of_no_s3_endpoint
+from trainfabric_plan.addresses import LEAST_OF_LUSTRE, OF_A_HOME
 from trainfabric_plan.catalog import addresses_per_node, efa_interfaces, instance_type
 from trainfabric_plan.environment import Environment
 
@@ -41,7 +42,7 @@ class NetworkStack(Stack):
             "Network",
             availability_zone=environment.availability_zone,
             cidr=given.cidr,
-            addresses=None if given.assign_public_ips else fleet_addresses(environment),
+            addresses=None if given.assign_public_ips else addresses_taken(environment),
             egress=given.egress,
             containers=environment.training.image is not None,
         )
@@ -67,6 +68,16 @@ class NetworkStack(Stack):
         if not environment.network.has_s3_endpoint:
             warn_of_no_s3_endpoint(self, vpc=vpc)
         return vpc, subnet
+
+
+def addresses_taken(environment: Environment) -> int:
+    """Addresses of the subnet that nodes and file systems of an environment take when all are up.
+
+    Of a Lustre file system that is made here it is the least: a large one takes more (`LEAST_OF_LUSTRE`).
+    """
+    storage = environment.storage
+    lustre = LEAST_OF_LUSTRE if storage.lustre.is_made else 0
+    return fleet_addresses(environment) + lustre + (OF_A_HOME if storage.shared_home else 0)
 
 
 def fleet_addresses(environment: Environment) -> int:

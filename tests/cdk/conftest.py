@@ -63,11 +63,13 @@ def make_fleet(stack: cdk.Stack) -> Callable[..., SpotTrainingFleet]:
 
     def make(**given: Any) -> SpotTrainingFleet:
         network = TrainingVpc(stack, "Network", availability_zone="us-east-1a")
+        changed = {name: value(network) if callable(value) else value for name, value in given.items()}
+        vpc = changed.get("vpc", network.vpc)
         usual = {
             "environment": "demo",
             "vpc": network.vpc,
             "subnet": network.private_subnet,
-            "security_group": EfaSecurityGroup(stack, "Nodes", vpc=network.vpc),
+            "security_group": EfaSecurityGroup(stack, "Nodes", vpc=network.vpc if isinstance(vpc, str) else vpc),
             "placement_group": EfaClusterPlacementGroup(stack, "Placement"),
             "instance_type": "p5.48xlarge",
             "nodes": 4,
@@ -75,7 +77,6 @@ def make_fleet(stack: cdk.Stack) -> Callable[..., SpotTrainingFleet]:
             "checkpoint_bucket": s3.Bucket.from_bucket_name(stack, "Checkpoints", "demo-checkpoints"),
             "lustre": LustreMount(dns_name="fs-1.fsx.us-east-1.amazonaws.com", mount_name="abcdefgh"),
         }
-        changed = {name: value(network) if callable(value) else value for name, value in given.items()}
         return SpotTrainingFleet(stack, "Fleet", **{**usual, **changed})
 
     return make

@@ -106,12 +106,14 @@ def test_another_way_out_is_refused(stack: cdk.Stack) -> None:
         (
             {"addresses": 124, "cidr": "10.0.0.0/24"},
             "Demo/Network: cidr must be large enough for 124 addresses in its private half, "
-            "got 123 free in 10.0.0.0/25; choose a larger range, up to /16, or fewer nodes",
+            "got 123 free in 10.0.0.0/25; choose a larger range, up to /16, or fewer nodes; "
+            "file systems take addresses as well",
         ),
         (
             {"addresses": 119, "cidr": "10.0.0.0/24", "egress": "endpoints"},
             "Demo/Network: cidr must be large enough for 119 addresses in its private half beside 5 endpoints, "
-            "got 118 free in 10.0.0.0/25; choose a larger range, up to /16, or fewer nodes",
+            "got 118 free in 10.0.0.0/25; choose a larger range, up to /16, or fewer nodes; "
+            "file systems take addresses as well",
         ),
     ],
 )

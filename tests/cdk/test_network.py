@@ -134,3 +134,41 @@ def test_a_subnet_counts_as_public_if_it_says_so_or_the_vpc_does(stack: cdk.Stac
 
     assert found == [True, True, False]
     assert not gives_public_addresses(network.vpc, unknown)
+
+
+RANGES_OF_NO_HOST = ["0.0.0.0", "127.0.0.0", "169.254.0.0", "224.0.0.0", "239.1.0.0", "250.0.0.0"]
+NO_HOST = "a range whose addresses hosts can have: no loopback, link-local, multicast or reserved one"
+DOCKER = "outside 172.17.0.0/16, which Docker routes to its own containers on every node"
+
+
+@pytest.mark.parametrize(
+    ("cidr", "rule", "remedy"),
+    [
+        *((f"{one}/16", NO_HOST, "use a private range such as 10.20.0.0/16") for one in RANGES_OF_NO_HOST),
+        *(
+            (one, DOCKER, "use another private range such as 10.20.0.0/16")
+            for one in ("172.17.0.0/16", "172.17.8.0/24")
+        ),
+    ],
+)
+def test_a_range_that_nodes_cannot_have_is_refused(stack: cdk.Stack, cidr: str, rule: str, remedy: str) -> None:
+    with pytest.raises(PropertyError) as refused:
+        TrainingVpc(stack, "Network", availability_zone="us-east-1a", cidr=cidr)
+
+    assert str(refused.value) == f"Demo/Network: cidr must be {rule}, got {cidr}; {remedy}"
+
+
+@pytest.mark.parametrize("cidr", ["172.16.0.0/16", "172.18.0.0/16", "100.64.0.0/16", "192.168.0.0/16", "9.0.0.0/16"])
+def test_ranges_beside_that_of_docker_are_taken(stack: cdk.Stack, cidr: str) -> None:
+    assert TrainingVpc(stack, "Network", availability_zone="us-east-1a", cidr=cidr).vpc.vpc_cidr_block == cidr
+
+
+@pytest.mark.parametrize(
+    ("addresses", "rule"),
+    [(-1, "at least 0, got -1"), (2.5, "a whole number, got 2.5"), (True, "a whole number, got True")],
+)
+def test_addresses_are_a_whole_number_of_at_least_none(stack: cdk.Stack, addresses: Any, rule: str) -> None:
+    with pytest.raises(PropertyError) as refused:
+        TrainingVpc(stack, "Network", availability_zone="us-east-1a", addresses=addresses)
+
+    assert str(refused.value) == f"Demo/Network: addresses must be {rule}"

@@ -21,7 +21,7 @@ def make_home(stack: cdk.Stack) -> MakeHome:
 
     def make(**given: Any) -> SharedHome:
         network = TrainingVpc(stack, "Network", availability_zone="us-east-1a")
-        nodes = EfaSecurityGroup(stack, "Nodes", vpc=network.vpc)
+        nodes = EfaSecurityGroup(stack, "Nodes", vpc=given.get("vpc", network.vpc))
         usual = {"vpc": network.vpc, "subnet": network.private_subnet, "client_security_group": nodes}
         return SharedHome(stack, "Home", **{**usual, **given})
 

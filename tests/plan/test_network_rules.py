@@ -92,3 +92,34 @@ def test_a_closed_network_with_a_prepared_image_costs_its_endpoints_instead_of_n
     ]
     assert closed[-1].usd_per_hour == 0.05
     assert closed[-1].basis.startswith("awsnegotiations.com/privatelink-cost-analysis.html, per zone, 2026-05")
+
+
+@pytest.mark.parametrize("first", ["0.0.0.0", "127.0.0.0", "169.254.0.0", "224.0.0.0", "239.1.0.0", "250.0.0.0"])
+def test_a_range_whose_addresses_no_host_has_is_refused(mistakes: Any, first: str) -> None:
+    assert mistakes({"network.cidr": f"{first}/16"}) == [
+        "demo.yaml: network.cidr must be a range whose addresses hosts can have: no loopback, link-local, multicast or "
+        f"reserved one, got {first}/16; use a private range such as 10.20.0.0/16"
+    ]
+
+
+@pytest.mark.parametrize("cidr", ["172.17.0.0/16", "172.17.255.0/24"])
+def test_the_range_of_dockers_bridge_is_refused(mistakes: Any, cidr: str) -> None:
+    assert mistakes({"network.cidr": cidr}) == [
+        "demo.yaml: network.cidr must be outside 172.17.0.0/16, which Docker routes to its own containers on every "
+        f"node, got {cidr}; use another private range such as 10.20.0.0/16"
+    ]
+
+
+@pytest.mark.parametrize("cidr", ["10.20.0.1/16", "300.0.0.0/16"])
+def test_a_range_that_is_none_is_refused(mistakes: Any, cidr: str) -> None:
+    assert mistakes({"network.cidr": cidr}) == [
+        f"demo.yaml: network.cidr must be a range whose first address is that of the network, got {cidr}; "
+        "use 10.20.0.0/16"
+    ]
+
+
+@pytest.mark.parametrize("cidr", ["172.16.0.0/16", "172.18.0.0/16", "100.64.0.0/20", "52.0.0.0/16"])
+def test_other_ranges_are_taken(environment_data: Any, cidr: str) -> None:
+    given = validate_environment(environment_data({"network.cidr": cidr}), "demo.yaml")
+
+    assert given.network.cidr == cidr

@@ -8,16 +8,18 @@ from aws_cdk.assertions import Annotations, Match
 from trainfabric_cdk import PropertyError
 from trainfabric_plan.environment import Environment, validate_environment
 from trainfabric_stacks import NetworkStack, training_app
+from trainfabric_stacks.network_stack import addresses_taken, fleet_addresses
 
 VPC = {"vpc_id": "vpc-12345678", "subnet_id": "subnet-12345678"}
 
 
-def environment(network: dict[str, Any], nodes: int = 2) -> Environment:
+def environment(network: dict[str, Any], nodes: int = 2, storage: dict[str, Any] | None = None) -> Environment:
     data = {
         "name": "demo",
         "region": "us-east-1",
         "availability_zone": "us-east-1a",
         "network": network,
+        "storage": storage or {},
         "fleet": {"instance_type": "p5.48xlarge", "nodes": nodes, "spares": 1},
         "training": {"recipe": "gpt_1b3_4x_p5"},
     }
@@ -48,6 +50,26 @@ def test_a_range_too_small_for_nodes_and_spares_is_refused() -> None:
         NetworkStack(training_app(), "Network", environment=environment({"cidr": "10.9.0.0/24"}, nodes=123))
 
     assert str(refused.value) == (
-        "Network/Network: cidr must be large enough for 124 addresses in its private half, "
-        "got 123 free in 10.9.0.0/25; choose a larger range, up to /16, or fewer nodes"
+        "Network/Network: cidr must be large enough for 126 addresses in its private half, "
+        "got 123 free in 10.9.0.0/25; choose a larger range, up to /16, or fewer nodes; file systems take addresses "
+        "as well"
     )
+
+
+EXISTING = {"file_system_id": "fs-0123456789abcdef0", "mount_name": "abcdefgh"}
+
+
+@pytest.mark.parametrize(
+    ("storage", "taken"),
+    [
+        ({}, 5),
+        ({"shared_home": "efs"}, 6),
+        ({"shared_home": "openzfs"}, 6),
+        ({"lustre": EXISTING}, 3),
+        ({"lustre": EXISTING, "shared_home": "efs"}, 4),
+    ],
+)
+def test_file_systems_that_are_made_here_have_room_kept_beside_the_nodes(storage: dict[str, Any], taken: int) -> None:
+    given = environment({}, storage=storage)
+
+    assert (fleet_addresses(given), addresses_taken(given)) == (3, taken)

@@ -48,6 +48,8 @@ from trainfabric_cdk.network import (
     check_node_subnet,
     node_interfaces,
     refuse_public_addresses,
+    vpc_mistakes,
+    warn_of_docker_range,
     warn_of_no_s3_endpoint,
 )
 from trainfabric_cdk.placement import EfaClusterPlacementGroup
@@ -178,7 +180,13 @@ class SpotTrainingFleet(Construct):
         check_image(self, instance, image_id)
         check_commands(self, boot_commands)
         check_training(self, instance, own_command=own_command, training_image=training_image)
-        refuse([*key_mistakes(self, "volume_key", volume_key), *capacity_region_mistakes(self, workers)])
+        refuse(
+            [
+                *vpc_mistakes(self, vpc, subnet, group=security_group),
+                *key_mistakes(self, "volume_key", volume_key),
+                *capacity_region_mistakes(self, workers),
+            ]
+        )
         ranges = placed(placement_group, workers)
         check_capacity(self, instance, workers, coordinator, ranges, nodes=nodes, spares=spares)
         check_interfaces(self, instance, interfaces, efa=efa)
@@ -196,6 +204,7 @@ class SpotTrainingFleet(Construct):
         )
         if not has_s3_endpoint:
             warn_of_no_s3_endpoint(self, vpc=vpc)
+        warn_of_docker_range(self, vpc)
         warn_of_distant_lustre(self, subnet=subnet, lustre=lustre)
         warn_of_slow_network(self, instance, nodes=nodes, efa=efa, placed=is_close(workers, ranges))
         warn_of_closed_security_group(self, security_group, nodes=nodes, efa=efa)

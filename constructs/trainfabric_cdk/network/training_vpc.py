@@ -16,7 +16,7 @@ from trainfabric_cdk.errors import is_known, property_error, refuse
 from trainfabric_cdk.forms import zone_mistakes
 from trainfabric_cdk.network.endpoints import interface_endpoints, s3_gateway_endpoint
 from trainfabric_cdk.properties import checked_types
-from trainfabric_plan.addresses import free_addresses
+from trainfabric_plan.addresses import free_addresses, range_problem
 from trainfabric_plan.node_calls import endpoint_calls
 
 Egress = Literal["nat", "endpoints"]
@@ -48,8 +48,10 @@ class TrainingVpc(Construct):
         scope: Parent construct.
         id: Construct id.
         availability_zone: The one zone.
-        cidr: Range of the VPC, from /16 to /24.
-        addresses: Addresses of the private subnet that nodes and file system take; not checked if not given.
+        cidr: Range of the VPC, from /16 to /24, outside that of Docker's bridge.
+        addresses: Addresses of the private subnet that nodes and file systems take, those of endpoints not counted; not
+            checked if not given. FSx says of no Lustre file system how many it takes, only that it can be several:
+            leave it room.
         egress: `nat` or `endpoints`.
         containers: Whether nodes pull a container image from ECR, which takes two endpoints more.
 
@@ -61,8 +63,8 @@ class TrainingVpc(Construct):
         endpoints: Interface endpoints; none with a NAT gateway.
 
     Raises:
-        PropertyError: If the zone is none of the stack's region, the range cannot be cut, or its private half is too
-            small.
+        PropertyError: If the zone is none of the stack's region, the range cannot be cut or is none for nodes, or its
+            private half is too small.
     """
 
     @checked_types()
@@ -144,17 +146,22 @@ class TrainingVpc(Construct):
             raise property_error(self, "cidr", rule, cidr) from None
         if not 16 <= whole.prefixlen <= 24:
             raise property_error(self, "cidr", rule, cidr)
+        problem = range_problem(cidr)
+        if problem:
+            raise property_error(self, "cidr", problem.rule, cidr, problem.remedy)
         private, rest = whole.subnets(prefixlen_diff=1)
         return str(private), str(next(rest.subnets(prefixlen_diff=2)))
 
     def _refuse_small(self, private_range: str, addresses: int | None, endpoints: int) -> None:
         if addresses is None or not is_known(addresses):
             return
+        if addresses < 0:
+            raise property_error(self, "addresses", "at least 0", addresses)
         free = free_addresses(private_range) - endpoints
         if addresses > free:
             beside = f" beside {endpoints} endpoints" if endpoints else ""
             rule = f"large enough for {addresses} addresses in its private half{beside}"
-            remedy = "choose a larger range, up to /16, or fewer nodes"
+            remedy = "choose a larger range, up to /16, or fewer nodes; file systems take addresses as well"
             raise property_error(self, "cidr", rule, f"{free} free in {private_range}", remedy)
 
     def _public_subnet(self, network: ec2.CfnVPC, zone: str, cidr: str) -> ec2.PublicSubnet:

@@ -17,6 +17,7 @@ from constructs import Construct
 from trainfabric_cdk.acknowledge import NIST, acknowledge
 from trainfabric_cdk.errors import is_known, is_whole_number, refuse
 from trainfabric_cdk.forms import key_mistakes
+from trainfabric_cdk.network import vpc_mistakes
 from trainfabric_cdk.properties import checked_types
 from trainfabric_plan.errors import Mistake
 
@@ -80,7 +81,8 @@ class SharedHome(Construct):
         security_group: Group of the file system.
 
     Raises:
-        PropertyError: If the kind or the size is none that AWS has, or the key is of another region.
+        PropertyError: If the kind or the size is none that AWS has, the key is of another region, or subnet or group
+            are of another VPC.
     """
 
     @checked_types()
@@ -100,7 +102,8 @@ class SharedHome(Construct):
     ) -> None:
         super().__init__(scope, id)
         sizes = _mistakes(self.node.path, kind, capacity_gib)
-        refuse([*sizes, *key_mistakes(self, "encryption_key", encryption_key)])
+        of_the_key = key_mistakes(self, "encryption_key", encryption_key)
+        refuse([*sizes, *of_the_key, *vpc_mistakes(self, vpc, subnet, clients=client_security_group)])
         self.security_group = ec2.SecurityGroup(
             self, "SecurityGroup", vpc=vpc, description="Shared home of the nodes", allow_all_outbound=False
         )

@@ -16,7 +16,7 @@ from trainfabric_cdk.errors import at_construct, is_known, property_error, refus
 from trainfabric_cdk.fleet import Capacity
 from trainfabric_cdk.fleet.checks import checked_instance, node_mistakes
 from trainfabric_cdk.forms import capacity_region_mistakes
-from trainfabric_cdk.network import node_interfaces, refuse_public_addresses
+from trainfabric_cdk.network import node_interfaces, refuse_public_addresses, vpc_mistakes
 from trainfabric_cdk.properties import checked_types
 from trainfabric_plan.capacity import CapacityKind
 from trainfabric_plan.catalog import InstanceType
@@ -109,7 +109,8 @@ class ParallelClusterStack(Stack):
         if workers is not None and workers.kind not in _CAPACITY_TYPES:
             rule = "spot, on_demand, capacity_block or reservation: release 3.16.1 knows no interruptible reservations"
             raise property_error(self, "workers", rule, workers.kind.value, "use a SpotTrainingFleet")
-        refuse(capacity_region_mistakes(self, workers or Capacity.spot()))
+        of_the_vpc = vpc_mistakes(self, vpc, subnet, group=security_group)
+        refuse([*of_the_vpc, *capacity_region_mistakes(self, workers or Capacity.spot())])
         instance = checked_instance(self, instance_type, efa=efa)
         self._check_head_node(head_node_instance_type, instance)
         interfaces = node_interfaces(instance, efa=efa)

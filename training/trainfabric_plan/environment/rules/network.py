@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from trainfabric_plan.addresses import RangeProblem, range_problem
 from trainfabric_plan.catalog import efa_interfaces
 from trainfabric_plan.environment.rules.sections import Broken, Rule, Sections
 from trainfabric_plan.own_command import IMAGE_OF_ENDPOINTS, is_pinned_image, is_reached_by_endpoints
@@ -65,6 +66,18 @@ def _existing_network(given: Sections) -> Iterator[Broken]:
         }
 
 
+def _range(given: Sections) -> Iterator[Broken]:
+    cidr = given.network.cidr if given.network else None
+    if cidr is None:
+        return
+    try:
+        problem = range_problem(cidr)
+    except ValueError:
+        problem = RangeProblem(rule="a range whose first address is that of the network", remedy="use 10.20.0.0/16")
+    if problem:
+        yield {"name": "network.cidr", "rule": problem.rule, "got": cidr, "remedy": problem.remedy}
+
+
 def _egress(given: Sections) -> Iterator[Broken]:
     if not given.network or given.network.egress == "nat":
         return
@@ -110,4 +123,12 @@ def _s3_endpoint(given: Sections) -> Iterator[Broken]:
     yield {"name": "network.has_s3_endpoint", "rule": rule, "got": "true", "remedy": remedy}
 
 
-RULES: tuple[Rule, ...] = (_zone, _public_ips, _existing_network, _egress, _image_without_internet, _s3_endpoint)
+RULES: tuple[Rule, ...] = (
+    _zone,
+    _public_ips,
+    _existing_network,
+    _range,
+    _egress,
+    _image_without_internet,
+    _s3_endpoint,
+)
