@@ -32,11 +32,11 @@ def parallelcluster_layouts(described: dict[str, dict[str, Any]]) -> dict[str, d
     return layouts
 
 
-def asked(script: str, given: Any) -> Any:
+def asked(script: str, given: Any = None, *arguments: str) -> Any:
     """What a script of this directory writes for what it is given, both JSON, in ParallelCluster's own Python."""
     assert PARALLELCLUSTER.exists(), "run make oracle-setup first"
     done = subprocess.run(
-        [PARALLELCLUSTER, HERE / script],
+        [PARALLELCLUSTER, HERE / script, *arguments],
         input=json.dumps(given),
         env={name: value for name, value in os.environ.items() if name != "PYTHONPATH"},
         text=True,
