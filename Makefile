@@ -58,7 +58,7 @@ $(ORACLE)/.installed: tests/oracle/requirements.txt
 	$(ORACLE)/bin/pip install --quiet --disable-pip-version-check --no-deps -r tests/oracle/requirements.txt
 	@touch $@
 
-test-oracle: setup oracle-setup # our interfaces against those of ParallelCluster's launch templates
+test-oracle: setup oracle-setup # our interfaces and rules against ParallelCluster's own
 	$(PYTEST) tests/oracle
 
 test-slurm: setup # what we write for Slurm, read by a real one (Debian: slurmctld, slurm-client)
@@ -121,7 +121,7 @@ validate: setup ## synthesise with CDK's own CloudFormation validation on (slow,
 snapshots: setup ## accept the templates as they are now
 	$(PYTEST) tests/snapshots --snapshot-update
 
-generate: setup ## write everything that is generated from the code: schema, references, snapshots, the README's picture
+generate: setup oracle-setup ## write everything that is generated from the code: schema, references, snapshots, the README's picture
 	$(BIN)/python -m trainfabric_plan.environment.schema environments/environment.schema.json
 	$(BIN)/python -m trainfabric_plan.environment.reference docs/environment-file.md
 	$(BIN)/python -m trainfabric_plan.job_reference docs/jobs.md
@@ -132,6 +132,7 @@ generate: setup ## write everything that is generated from the code: schema, ref
 	$(BIN)/python -m benchmarks.lustre_sizes docs/pictures/lustre_sizes.svg
 	$(PYTEST) tests/snapshots --snapshot-update
 	$(BIN)/python -m tests.bug_reports.page docs/bug-reports.md
+	$(BIN)/python -m tests.oracle.page docs/parallelcluster-rules.md
 
 build: setup ## the wheel, into dist/
 	$(BIN)/pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist .

@@ -115,7 +115,9 @@ def test_the_stand_ins_of_the_first_synthesis_are_taken_for_nothing() -> None:
 
 def test_a_known_zone_of_a_file_system_is_not_compared_with_that_of_a_stand_in() -> None:
     stack, vpc = looked_up({})
-    lustre = ExistingLustre(stack, "Lustre", file_system_id="fs-0123456789abcdef0", mount_name="a", availability_zone="us-east-1b")
+    lustre = ExistingLustre(
+        stack, "Lustre", file_system_id="fs-0123456789abcdef0", mount_name="a", availability_zone="us-east-1b"
+    )
 
     add_fleet(stack, vpc, vpc.private_subnets[0], lustre=lustre.mount)
 
@@ -157,7 +159,9 @@ def existing(zone: str | None) -> Callable[[cdk.Stack, ec2.IVpc], LustreMount]:
     """Of one that exists, in a zone that is given or not."""
 
     def mount(stack: cdk.Stack, _: ec2.IVpc) -> LustreMount:
-        return ExistingLustre(stack, "Lustre", file_system_id="fs-0123456789abcdef0", mount_name="a", availability_zone=zone).mount
+        return ExistingLustre(
+            stack, "Lustre", file_system_id="fs-0123456789abcdef0", mount_name="a", availability_zone=zone
+        ).mount
 
     return mount
 

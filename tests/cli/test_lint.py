@@ -268,3 +268,71 @@ def test_a_directory_in_the_place_of_a_template_of_a_directory_is_refused(trainf
 
     assert (ended.status, ended.out) == (2, "")
     assert ended.err == "cdk.out/It.template.json: the template must be a readable UTF-8 file, got a directory\n"
+
+
+CLUSTER = """\
+Region: us-east-1
+Image: {Os: ubuntu2404}
+HeadNode:
+  InstanceType: m7i.2xlarge
+  Networking: {SubnetId: subnet-0123456789abcdef0}
+Scheduling:
+  Scheduler: slurm
+  SlurmQueues:
+    - Name: cpu
+      Networking: {SubnetIds: [subnet-0123456789abcdef0]}
+      ComputeResources: [{Name: small, InstanceType: m7i.large}]
+    - Name: train
+      CapacityType: spot
+      Networking: {SubnetIds: [subnet-0123456789abcdef0]}
+      ComputeResources:
+        - Name: p5
+          InstanceType: p5.48xlarge
+          MaxCount: 4
+          Efa: {Enabled: true, Gdr: true}
+"""
+
+
+def test_a_configuration_of_parallelcluster_is_checked_as_it_is(trainfabric: Any) -> None:
+    Path("cluster.yaml").write_text(CLUSTER)
+
+    ended = trainfabric("lint", "cluster.yaml", "--json")
+
+    assert (ended.status, ended.err) == (1, "")
+    assert [(one["rule"], one["line"], one["message"]) for one in ended.json] == [
+        (
+            "pcluster-shape",
+            13,
+            "cluster.yaml:13: Scheduling.SlurmQueues[1].CapacityType must be one of CAPACITY_BLOCK, ONDEMAND, SPOT, "
+            "got spot",
+        ),
+        (
+            "pcluster-shape",
+            19,
+            "cluster.yaml:19: Scheduling.SlurmQueues[1].ComputeResources[0].Efa.Gdr must be a key of ParallelCluster "
+            "3.16, got Gdr; it takes Enabled, GdrSupport",
+        ),
+        (
+            "pcluster-efa-placement",
+            16,
+            "cluster.yaml:16: Scheduling.SlurmQueues[1].ComputeResources[0].Networking.PlacementGroup must be given "
+            "where EFA is on: nodes stand near each other, or you know that they need not, got nothing; set "
+            "Networking.PlacementGroup.Enabled: true, or false with a reservation that has its own",
+        ),
+        (
+            "pcluster-update-strategy",
+            7,
+            "cluster.yaml:7: Scheduling.SlurmSettings.QueueUpdateStrategy must be DRAIN or TERMINATE: otherwise a "
+            "change of a queue asks for a stopped fleet, got nothing; an update through CloudFormation fails then, since "
+            "nothing stops the fleet before it",
+        ),
+    ]
+
+
+def test_one_rule_over_clusters_can_be_chosen_and_explained(trainfabric: Any) -> None:
+    Path("cluster.yaml").write_text(CLUSTER)
+
+    chosen = trainfabric("lint", "cluster.yaml", "--json", "--select", "pcluster-update-strategy")
+
+    assert (chosen.status, [one["severity"] for one in chosen.json]) == (0, ["warning"])
+    assert "stops none: updates fail" in trainfabric("lint", "--explain", "pcluster-update-strategy").out

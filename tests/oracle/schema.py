@@ -14,8 +14,8 @@ from typing import Any
 
 os.environ.setdefault("AWS_DEFAULT_REGION", "us-east-1")
 
-from marshmallow import ValidationError, fields  # type: ignore[import-not-found] # noqa: E402
-from pcluster.schemas.cluster_schema import ClusterSchema  # type: ignore[import-not-found] # noqa: E402
+from marshmallow import ValidationError, fields  # type: ignore[import-not-found]
+from pcluster.schemas.cluster_schema import ClusterSchema  # type: ignore[import-not-found]
 
 
 def rows(schema: Any, section: str) -> Iterator[dict[str, Any]]:

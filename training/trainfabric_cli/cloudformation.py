@@ -9,7 +9,7 @@ from typing import Any
 import yaml
 
 from trainfabric_plan.errors import NotFound, mistake, unreadable
-from trainfabric_plan.lint import Template
+from trainfabric_plan.lint import Template, is_cluster, template_of_cluster
 from trainfabric_plan.lint.cloud_assembly import template_from, too_deep
 
 
@@ -42,7 +42,7 @@ _Loader.add_multi_constructor("!", _function)
 
 
 def read_template(path: Path, parameters: Mapping[str, str] | None = None) -> Template:
-    """The template in a file, with the lines of its values.
+    """The template in a file, with the lines of its values; a configuration of ParallelCluster as a template's cluster.
 
     Raises:
         NotFound: If there is no such file.
@@ -62,6 +62,8 @@ def read_template(path: Path, parameters: Mapping[str, str] | None = None) -> Te
         raise too_deep(str(path)) from None
     except (yaml.YAMLError, ValueError, TypeError) as error:
         raise mistake(str(path), "the template", "valid YAML or JSON", " ".join(str(error).split())) from None
+    if is_cluster(body):
+        return template_of_cluster(body, str(path), _locator(root))
     return template_from(body, str(path), parameters=dict(parameters or {}), locate=_locator(root))
 
 

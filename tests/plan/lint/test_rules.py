@@ -8,15 +8,19 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from tests.plan.parallelcluster.mistakes import MISTAKES, MORE, RIGHT, settled
 from trainfabric_cli.cloudformation import read_template
 from trainfabric_plan.lint import RULES, Assembly, Rule, Severity, Template, lint
 
 CASES = Path(__file__).parent / "cases"
-WITHOUT_A_FILE = {"cluster-group-type", "user-data-may-be-too-large", "user-data-too-large"}
+OF_CLUSTERS = {rule for rule in RULES if rule.startswith("pcluster-")}
+"""Rules over ParallelCluster's configuration: broken by the mistakes of `tests/plan/parallelcluster`."""
+WITHOUT_A_FILE = {"cluster-group-type", "user-data-may-be-too-large", "user-data-too-large", *OF_CLUSTERS}
 """Rules whose templates are `MADE`: those about size, and those about facts that rows of the catalog may lack."""
 
 
@@ -83,9 +87,14 @@ def in_a_cluster_group(instance_type: str) -> str:
 
 def in_and_out_of_a_cluster_group() -> tuple[str, str]:
     """Of facts of an account: every row of the catalog may stand in a cluster placement group."""
+    never_in_a_cluster_group()
+    return in_a_cluster_group("x9.large"), in_a_cluster_group("p5.48xlarge")
+
+
+def never_in_a_cluster_group() -> None:
+    """Tells the catalog of x9.large."""
     told = {"format": 1, "instance_types": {"x9.large": NEVER_IN_A_CLUSTER_GROUP}}
     Path("trainfabric.catalog.json").write_text(json.dumps(told))
-    return in_a_cluster_group("x9.large"), in_a_cluster_group("p5.48xlarge")
 
 
 NEVER_IN_A_CLUSTER_GROUP = {
@@ -101,7 +110,17 @@ NEVER_IN_A_CLUSTER_GROUP = {
     "cluster_placement": False,
 }
 
+
+def broken_and_right_cluster(rule: str) -> tuple[str, str]:
+    """A configuration with a mistake that breaks the rule, and the one that it was made of."""
+    if rule == "pcluster-placement-type":
+        never_in_a_cluster_group()
+    mistake = next(one for one in (*MISTAKES, *MORE) if one.rule == rule)
+    return settled(mistake.configuration), settled(RIGHT)
+
+
 MADE: dict[str, Callable[[], tuple[str, str]]] = {
+    **{rule: partial(broken_and_right_cluster, rule) for rule in OF_CLUSTERS},
     "cluster-group-type": in_and_out_of_a_cluster_group,
     "user-data-may-be-too-large": lambda: (of_size("x" * 16_300 + "${Extra}"), of_size("x" * 16_000 + "${Extra}")),
     "user-data-too-large": lambda: (of_size("x" * 16_400), of_size("x" * 16_000)),

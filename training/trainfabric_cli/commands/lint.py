@@ -21,7 +21,10 @@ EXIT_FINDINGS = 1
 def lint(
     templates: Annotated[
         list[Path] | None,
-        typer.Argument(metavar="TEMPLATE…", help="Templates (YAML, JSON), looked at together, or a cdk.out directory."),
+        typer.Argument(
+            metavar="TEMPLATE…",
+            help="Templates (YAML, JSON) or ParallelCluster configurations, or a cdk.out directory.",
+        ),
     ] = None,
     strict: Annotated[bool, typer.Option("--strict", help="Let warnings fail, too.")] = False,
     select: Annotated[list[str] | None, typer.Option("--select", metavar="ID", help="Only this rule (repeat).")] = None,

@@ -7,6 +7,7 @@ from trainfabric_plan.lint.assembly import Assembly
 from trainfabric_plan.lint.cloud_assembly import read_cloud_assembly
 from trainfabric_plan.lint.model import Finding, Rule, Severity
 from trainfabric_plan.lint.rules import RULES, SUBJECTS
+from trainfabric_plan.lint.rules.clusters import is_cluster, template_of_cluster
 from trainfabric_plan.lint.run import chosen_rules, lint
 from trainfabric_plan.lint.values import Template
 
@@ -19,6 +20,8 @@ __all__ = [
     "Severity",
     "Template",
     "chosen_rules",
+    "is_cluster",
     "lint",
     "read_cloud_assembly",
+    "template_of_cluster",
 ]

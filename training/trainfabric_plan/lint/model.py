@@ -75,7 +75,7 @@ class Finding:
         severity: How bad it is.
         template: Name of the template, as a file path or a stack.
         line: Line in that file, where it is known.
-        logical_id: The resource.
+        logical_id: The resource; empty for a file that is no template.
         path: Property inside the resource, such as `Properties.LaunchTemplateData.UserData`.
         must: Completes "must be …".
         got: The offending value, or `None`.
@@ -101,7 +101,7 @@ class Finding:
             severity=rule.severity,
             template=place.template.name,
             line=place.line,
-            logical_id=place.logical_id,
+            logical_id="" if place.template.root else place.logical_id,
             path=place.path,
             must=broken.must,
             got=None if broken.got is None else str(broken.got),
@@ -112,5 +112,5 @@ class Finding:
     def message(self) -> str:
         """The finding in one line, in the words of every other error of trainfabric."""
         where = self.template if self.line is None else f"{self.template}:{self.line}"
-        name = f"{self.logical_id}.{self.path}" if self.path else self.logical_id
+        name = ".".join(part for part in (self.logical_id, self.path) if part)
         return str(Mistake(where=where, name=name, rule=self.must, got=self.got, remedy=self.remedy))

@@ -42,12 +42,14 @@ class Template:
         body: The template with intrinsic functions in their long form.
         parameters: Values of parameters, where somebody gave them.
         locate: Line of the value at a path, where lines are known.
+        root: Steps inside a resource to what the file holds, where that is no template but what one would hold.
     """
 
     name: str
     body: Mapping[str, Any]
     parameters: Mapping[str, Any] = field(default_factory=dict)
     locate: Locate = _no_lines
+    root: tuple[Step, ...] = ()
 
     def section(self, name: str) -> Mapping[str, Any]:
         """A section such as `Resources`; empty where it is absent or no mapping."""
@@ -65,13 +67,16 @@ class Place:
 
     @property
     def path(self) -> str:
-        """The steps inside the resource in the notation of programs: `Properties.Tags[0].Key`."""
-        text = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in self.steps)
+        """The steps inside the resource, or the file, in the notation of programs: `Properties.Tags[0].Key`."""
+        steps = self.steps[len(self.template.root) :]
+        text = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps)
         return text.removeprefix(".")
 
     @property
     def line(self) -> int | None:
         """Line in the template's file, where it is known."""
+        if self.template.root:
+            return self.template.locate(self.steps[len(self.template.root) :])
         return self.template.locate(("Resources", self.logical_id, *self.steps))
 
 

@@ -1,4 +1,4 @@
-"""The keys of ParallelCluster's configuration file (3.16.1): what each may hold, and what changing it does to a cluster.
+"""The keys of ParallelCluster's configuration file (3.16.1): what each may hold, and what it takes to change it.
 
 The table `keys.csv` says the same as `pcluster/schemas/cluster_schema.py` of aws-parallelcluster 3.16.1, in our words;
 `tests/oracle` holds every row to that package.
@@ -90,7 +90,10 @@ FORMS: Mapping[str, tuple[re.Pattern[str], str]] = {
     "snapshot": (re.compile(r"snap-([0-9a-z]{8}|[0-9a-z]{17})"), "snap- and 8 or 17 letters and digits"),
     "subnet": (re.compile(r"subnet-([0-9a-z]{8}|[0-9a-z]{17})"), "subnet- and 8 or 17 letters and digits"),
     "time_of_day": (re.compile(r"([01]\d|2[0-3]):[0-5]\d"), "hour and minute, such as 03:00"),
-    "time_of_week": (re.compile(r"[1-7]:([01]\d|2[0-3]):[0-5]\d"), "day (1 is Monday), hour and minute, such as 7:03:00"),
+    "time_of_week": (
+        re.compile(r"[1-7]:([01]\d|2[0-3]):[0-5]\d"),
+        "day (1 is Monday), hour and minute, such as 7:03:00",
+    ),
     "volume": (re.compile(r"vol-([0-9a-z]{8}|[0-9a-z]{17})"), "vol- and 8 or 17 letters and digits"),
 }
 """What texts look like, as a pattern and in words."""

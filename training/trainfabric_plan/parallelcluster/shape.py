@@ -9,9 +9,8 @@ from typing import Any
 from trainfabric_plan.parallelcluster.broken import Broken
 from trainfabric_plan.parallelcluster.keys import FORMS, Key, Kind, keys_of
 from trainfabric_plan.parallelcluster.known import is_settled
+from trainfabric_plan.parallelcluster.numbers import as_flag, as_number
 
-_TRUE, _FALSE = ("true", "True", "TRUE", "yes", "on", "1"), ("false", "False", "FALSE", "no", "off", "0")
-_TRUTHS = (*_TRUE, *_FALSE)
 _ACTION = {"Script": Kind.TEXT, "Args": Kind.TEXTS}
 
 
@@ -131,7 +130,7 @@ def _single(value: Any, key: Key, at: str) -> Iterator[Broken]:
     match key.kind:
         case Kind.TEXT:
             yield from _text(value, key, at)
-        case Kind.FLAG if not isinstance(value, bool) and str(value) not in _TRUTHS:
+        case Kind.FLAG if as_flag(value) is None:
             yield Broken(at=at, rule="true or false", got=_shown(value))
         case Kind.WHOLE | Kind.NUMBER:
             yield from _number(value, key, at)
@@ -165,23 +164,6 @@ def _within(size: float, key: Key, at: str, what: str) -> Iterator[Broken]:
         yield Broken(at=at, rule=f"at least {key.least:g}{unit}", got=f"{size:g}")
     if key.most is not None and size > key.most:
         yield Broken(at=at, rule=f"at most {key.most:g}{unit}", got=f"{size:g}")
-
-
-def as_number(value: object) -> float | None:
-    """A number, or the number that a text is; `None` if it is neither."""
-    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
-        return None
-    try:
-        return float(value)
-    except ValueError:
-        return None
-
-
-def as_flag(value: object) -> bool | None:
-    """A truth, or the truth that a text is; `None` if it is neither."""
-    if isinstance(value, bool):
-        return value
-    return None if str(value) not in _TRUTHS else str(value) in _TRUE
 
 
 def _shown(value: object) -> str:

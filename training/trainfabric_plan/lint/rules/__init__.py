@@ -7,6 +7,7 @@ from types import MappingProxyType
 from trainfabric_plan.lint.model import Rule
 from trainfabric_plan.lint.rules import (
     capacity,
+    clusters,
     groups,
     interfaces,
     lustre,
@@ -29,6 +30,7 @@ SUBJECTS: MappingProxyType[str, tuple[Rule, ...]] = MappingProxyType(
         "User data": user_data.RULES,
         "Metadata and volumes": metadata.RULES,
         "Batch, PCS and ParallelCluster": orchestrators.RULES,
+        "ParallelCluster's configuration": clusters.RULES,
     }
 )
 """Rules by subject, in the order of the documentation."""
