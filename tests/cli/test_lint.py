@@ -321,10 +321,10 @@ def test_a_configuration_of_parallelcluster_is_checked_as_it_is(trainfabric: Any
         ),
         (
             "pcluster-update-strategy",
-            7,
-            "cluster.yaml:7: Scheduling.SlurmSettings.QueueUpdateStrategy must be DRAIN or TERMINATE: otherwise a "
-            "change of a queue asks for a stopped fleet, got nothing; an update through CloudFormation fails then, since "
-            "nothing stops the fleet before it",
+            6,
+            "cluster.yaml:6: Scheduling.SlurmSettings.QueueUpdateStrategy must be DRAIN or TERMINATE: otherwise a "
+            "change of a queue asks for a stopped fleet, got nothing; an update through CloudFormation fails then, "
+            "since nothing stops the fleet before it",
         ),
     ]
 

@@ -47,7 +47,8 @@ def public(module: ModuleType) -> set[str]:
         ("layout", "Layout LayoutProblem accumulation layout_problems"),
         (
             "lint",
-            "Assembly Finding RULES Rule SUBJECTS Severity Template chosen_rules lint read_cloud_assembly",
+            "Assembly Finding RULES Rule SUBJECTS Severity Template chosen_rules is_cluster lint read_cloud_assembly "
+            "template_of_cluster",
         ),
         ("model", "Strict"),
         ("policy", "FaultTolerance"),

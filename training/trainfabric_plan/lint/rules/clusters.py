@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, TypeGuard
 
 from trainfabric_plan.lint.assembly import Assembly
 from trainfabric_plan.lint.model import Broken, Rule, Severity
@@ -73,7 +73,7 @@ def template_of_cluster(configuration: Mapping[str, Any], name: str, locate: Loc
     return Template(name=name, body={"Resources": {"Cluster": cluster}}, locate=locate, root=CONFIGURATION)
 
 
-def is_cluster(body: object) -> bool:
+def is_cluster(body: object) -> TypeGuard[Mapping[str, Any]]:
     """Whether a file holds a configuration of ParallelCluster, and no template."""
     return isinstance(body, Mapping) and "Resources" not in body and {"HeadNode", "Scheduling"} <= body.keys()
 
