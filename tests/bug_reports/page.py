@@ -6,13 +6,17 @@ or the part of the template. `test_page.py` runs them and holds the committed pa
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
+
+from tests.bug_reports.reports import NOT_HERE
 
 FOLDER = Path(__file__).parent
 EVIDENCE_DIRECTORY = "TRAINFABRIC_EVIDENCE_DIRECTORY"
@@ -28,10 +32,11 @@ template that CloudFormation gets.
 |---|---|---|---|
 """
 _FOOT = """
-Not here, because they concern neither these constructs nor a template: settings of NCCL and libfabric inside a training
-container (aws-ofi-nccl 179, NVIDIA-NeMo/RL 1973, awsome-distributed-ai 519), kernels that move away from a Lustre
-module (aws-parallelcluster 2095; boot refuses with the name of the kernel), and what ParallelCluster's provider does
-(aws-parallelcluster 6407, 5397, 5541), which has pages of its own to come.
+## Not here
+
+Reports that were read as well, and why no row is about them. A test holds rows and this list to the list of all reports
+(`tests/bug_reports/reports.py`), so that each is in one of the two.
+
 """
 
 
@@ -53,13 +58,33 @@ def page_of_a_run() -> str:
         if done.returncode:
             raise RuntimeError(done.stdout + done.stderr)
         left = [json.loads(file.read_text()) for file in Path(directory).glob("*.json")]
-    return _HEAD + "".join(map(_row, sorted(left, key=lambda one: one["place"]))) + _FOOT
+    return (
+        _HEAD + "".join(map(_row, sorted(left, key=lambda one: one["place"]))) + _FOOT + "".join(map(_reason, NOT_HERE))
+    )
+
+
+def rows() -> list[str]:
+    """Links of all rows, one for each time that a test names it."""
+    found: list[str] = []
+    for file in sorted(FOLDER.glob("report_*.py")):
+        module = importlib.import_module(f"tests.bug_reports.{file.stem}")
+        for test in vars(module).values():
+            marks = [mark for mark in getattr(test, "pytestmark", []) if mark.name == "reported"]
+            found += [link for mark in marks for link in mark.args]
+    return found
+
+
+def _reason(one: tuple[str, tuple[str, ...]]) -> str:
+    why, links = one
+    return f"- {why}: {_linked(links)}.\n"
+
+
+def _linked(links: Iterable[str]) -> str:
+    return ", ".join(f"[{_short(link)}]({_GITHUB}{link})" for link in links)
 
 
 def _row(left: dict[str, Any]) -> str:
-    links = ", ".join(
-        f"[{link.replace('/issues/', ' ').replace('/pull/', ' ')}]({_GITHUB}{link})" for link in left["links"]
-    )
+    links = _linked(left["links"])
     evidence = "<br>".join(f"`{one}`" for one in left["evidence"])
     cells = (links, left["met"], f"{left['does']}<br>{evidence}", f"`{left['test']}`")
     return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |\n"

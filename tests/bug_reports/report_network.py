@@ -19,6 +19,8 @@ reported = pytest.mark.reported
 @reported(
     "aws/aws-cdk/issues/38558",
     "aws/aws-cdk/issues/9740",
+    "aws/aws-cdk/issues/3254",
+    "aws/aws-cdk/pull/38636",
     met="The CDK drops a security group's egress rule to itself, silently but for a warning, when everything may leave",
     does="`EfaSecurityGroup` has the rule to itself beside that to 0.0.0.0/0:",
 )
@@ -35,8 +37,33 @@ def test_a_group_for_efa_lets_out_to_itself_and_to_the_world(evidence: Leave) ->
 
 
 @reported(
+    "aws/aws-parallelcluster/issues/3590",
+    met="EfaSecurityGroupValidator refuses a group that looks right",
+    does="`EfaSecurityGroup` has the two rules that it asks for, all traffic from and to itself:",
+)
+def test_a_group_for_efa_takes_in_all_and_lets_out_all_of_itself(evidence: Leave) -> None:
+    scene = Scene()
+
+    for way, peer in (("Ingress", "SourceSecurityGroupId"), ("Egress", "DestinationSecurityGroupId")):
+        (rule,) = scene.properties(f"AWS::EC2::SecurityGroup{way}")
+        assert (rule["IpProtocol"], rule[peer]) == ("-1", rule["GroupId"])
+        evidence({way: {name: rule[name] for name in ("IpProtocol", "GroupId", peer)}})
+
+
+@reported(
+    "ofiwg/libfabric/pull/8889",
+    met="EFA does not get from one availability zone to another",
+    does="A fleet has one subnet; several zones are found by `trainfabric lint`:",
+)
+def test_nodes_with_efa_in_several_zones_are_found(evidence: Leave, tmp_path: Path) -> None:
+    evidence(found_in_case("efa-several-zones", tmp_path))
+
+
+@reported(
     "gardener/gardener-extension-provider-aws/issues/1832",
     "awslabs/awsome-distributed-ai/issues/546",
+    "open-mpi/ompi/issues/6795",
+    "aws/aws-ofi-nccl/issues/663",
     met="NCCL hangs with libfabric's error 4126, although all egress is open: EFA is not IP",
     does="A fleet warns of a group without the rule, and `trainfabric lint` finds it in any template:",
 )
@@ -98,6 +125,7 @@ def test_device_indexes_stay_within_their_card(evidence: Leave, tmp_path: Path) 
 
 @reported(
     "aws/karpenter-provider-aws/pull/5666",
+    "dstackai/dstack/pull/3865",
     "terraform-aws-modules/terraform-aws-eks/issues/3533",
     met="Nodes with several interfaces in a public subnet: the launch fails, or they never join",
     does="Refused at synth, and nothing is said about public addresses otherwise:",
@@ -110,6 +138,7 @@ def test_a_public_address_beside_several_interfaces_is_refused(evidence: Leave) 
 
 @reported(
     "aws/aws-parallelcluster/pull/7457",
+    "aws/aws-parallelcluster/pull/7262",
     met="Types with a single card have two interfaces since EFA got its own, and fail in public subnets as well",
     does="Counted from the layout, not from the cards:",
 )
@@ -129,6 +158,7 @@ def test_groups_of_batch_beside_interfaces_are_found(evidence: Leave, tmp_path: 
 @reported(
     "aws/aws-cdk/issues/30891",
     "aws/aws-cdk/issues/7928",
+    "terraform-aws-modules/terraform-aws-eks/pull/1907",
     met="The CDK's launch template has no interfaces, and an override of it keeps groups that EC2 then refuses",
     does="Groups stand at the interfaces alone:",
 )
@@ -145,7 +175,9 @@ def test_groups_stand_at_the_interfaces_and_not_at_the_instance(evidence: Leave)
 
 @reported(
     "skypilot-org/skypilot/issues/8391",
-    met="A quarter of the bandwidth on p4d: one EFA interface, because the node had a public address",
+    "aws/aws-ofi-nccl/issues/53",
+    "aws-samples/aws-efa-nccl-baseami-pipeline/issues/1",
+    met="One EFA interface on p4d and a quarter of its bandwidth: of several the launch failed, or a public address",
     does="All of them, always; fewer are found by `trainfabric lint`:",
 )
 def test_a_node_gets_every_efa_interface_of_its_type(evidence: Leave, tmp_path: Path) -> None:

@@ -6,12 +6,15 @@ import json
 from pathlib import Path
 
 import pytest
+from aws_cdk import aws_s3 as s3
 from aws_cdk.assertions import Annotations, Match, Template
 
 from tests.bug_reports.conftest import Leave
 from tests.bug_reports.scene import Scene, found_in_case
+from trainfabric_cdk import PropertyError
 from trainfabric_cdk.replacements import DEPLOYED_TEMPLATES, warn_of_replacements
 from trainfabric_cdk.storage import LustreLink, LustreStorage
+from trainfabric_plan.permissions.storage import STORAGE
 
 reported = pytest.mark.reported
 
@@ -19,6 +22,9 @@ reported = pytest.mark.reported
 @reported(
     "aws/aws-parallelcluster/issues/6181",
     "aws/aws-parallelcluster/pull/6342",
+    "aws/aws-parallelcluster/pull/1198",
+    "bottlerocket-os/bottlerocket/issues/3459",
+    "aws-solutions-library-samples/aws-batch-arch-for-protein-folding/issues/11",
     met="“The security groups do not permit Lustre LNET network traffic on port 988”: rules came later",
     does="The file system waits for its rules; one that does not is found by `trainfabric lint`:",
 )
@@ -86,6 +92,8 @@ def test_a_change_that_replaces_the_file_system_is_warned_of(evidence: Leave, tm
 @reported(
     "aws/aws-cdk/issues/34649",
     "aws/aws-cdk/issues/22754",
+    "aws/aws-cdk/pull/38141",
+    "aws/aws-parallelcluster/pull/5693",
     met="ImportPath and data repository associations exclude each other, and the CDK offers the former alone",
     does="Associations, never ImportPath; both together are found by `trainfabric lint`:",
 )
@@ -141,3 +149,24 @@ def test_metadata_performance_is_a_property(evidence: Leave) -> None:
     metadata = file_system["LustreConfiguration"]["MetadataConfiguration"]
     assert metadata == {"Mode": "USER_PROVISIONED", "Iops": 12000}
     evidence({"MetadataConfiguration": metadata})
+
+
+@reported(
+    "aws-samples/amazon-eks-machine-learning-with-terraform-and-kubeflow/issues/91",
+    "aws/aws-parallelcluster/pull/4199",
+    met="“Amazon FSx is unable to validate access to the S3 bucket”: in another region, or not to be read",
+    does="A bucket of another region is refused; `trainfabric policy` has what CloudFormation needs for a link:",
+)
+def test_a_bucket_that_fsx_cannot_import_from_is_refused(evidence: Leave) -> None:
+    scene = Scene()
+    there = s3.Bucket.from_bucket_attributes(scene.stack, "There", bucket_name="there", region="us-west-2")
+
+    with pytest.raises(PropertyError) as refused:
+        scene.lustre(bucket=there)
+
+    evidence(str(refused.value))
+    link = STORAGE["AWS::FSx::DataRepositoryAssociation"]
+    needed = [actions for actions in link.create if actions.startswith(("s3:", "iam:"))]
+    assert any("PutBucketPolicy" in actions for actions in needed)
+    assert any("CreateServiceLinkedRole" in actions for actions in needed)
+    evidence(needed)

@@ -30,8 +30,8 @@ class Scene:
     """A stack at `Demo` with a network, a group of nodes and two buckets."""
 
     def __init__(self, **context: Any) -> None:
-        app = cdk.App(analytics_reporting=False, context=context)
-        self.stack = cdk.Stack(app, "Demo", env=cdk.Environment(account="123456789012", region="us-east-1"))
+        self.app = cdk.App(analytics_reporting=False, context=context)
+        self.stack = cdk.Stack(self.app, "Demo", env=cdk.Environment(account="123456789012", region="us-east-1"))
         self.network = TrainingVpc(self.stack, "Network", availability_zone="us-east-1a")
         self.nodes = EfaSecurityGroup(self.stack, "Nodes", vpc=self.network.vpc)
         self.data = s3.Bucket.from_bucket_name(self.stack, "Data", "demo-data")
@@ -73,7 +73,8 @@ class Scene:
 
     def of_type(self, kind: str) -> dict[str, dict[str, Any]]:
         """Resources of a type, by logical id."""
-        return dict(Template.from_stack(self.stack).find_resources(kind))
+        found = Template.from_stack(self.stack).find_resources(kind)
+        return {name: dict(resource) for name, resource in found.items()}
 
     def properties(self, kind: str) -> list[dict[str, Any]]:
         """Properties of the resources of a type."""
