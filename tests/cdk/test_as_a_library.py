@@ -187,3 +187,16 @@ def test_a_reservation_and_its_group_may_be_made_in_the_same_app() -> None:
         assert data["Placement"] == {"GroupName": {"Ref": "Token"}}
         target = data["CapacityReservationSpecification"]["CapacityReservationTarget"]
         assert target == {"CapacityReservationId": {"Ref": "Token"}}
+
+
+def test_two_fleets_of_one_name_in_stacks_that_name_no_region_are_refused() -> None:
+    app = an_app()
+    fleet(cdk.Stack(app, "U"))
+
+    with pytest.raises(PropertyError) as refused:
+        fleet(cdk.Stack(app, "W"))
+
+    assert str(refused.value) == (
+        "W/Fleet: environment must be of one fleet in a region, got demo, which U/Fleet has; name it otherwise: Auto "
+        "Scaling groups, parameters and metrics would share their names"
+    )

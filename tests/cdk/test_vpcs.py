@@ -104,7 +104,7 @@ def test_a_cluster_takes_no_subnet_and_no_group_of_another_vpc(
             instance_type="p4d.24xlarge",
             nodes=2,
             data_bucket=bucket,
-            checkpoint_bucket=bucket,
+            checkpoint_bucket=s3.Bucket.from_bucket_name(stack, "Saves", "demo-saves"),
             file_system_id="fs-0123456789abcdef0",
         )
     )

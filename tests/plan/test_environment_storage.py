@@ -149,3 +149,19 @@ def test_a_key_of_another_account_is_taken(environment_data: Any) -> None:
     given = validate_environment(environment_data({"storage.kms_key_arn": key}), "demo.yaml")
 
     assert given.storage.kms_key_arn == key
+
+
+@pytest.mark.parametrize(
+    "lustre",
+    [
+        {"file_system_id": FILE_SYSTEM, "mount_name": "abcdefgh"},
+        {"deployment": "intelligent_tiering", "throughput_mbps": 4000},
+    ],
+)
+def test_checkpoints_are_in_another_bucket_than_the_data_whatever_is_linked(mistakes: Any, lustre: Any) -> None:
+    ours = {"name": "ours"}
+
+    assert mistakes({"storage": {"lustre": lustre, "data_bucket": ours, "checkpoint_bucket": ours}}) == [
+        "demo.yaml: storage.checkpoint_bucket.name must be another bucket than storage.data_bucket, which Lustre "
+        "caches, got ours; use two buckets"
+    ]

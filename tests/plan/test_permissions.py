@@ -30,6 +30,7 @@ ROOT = Path(__file__).parents[2]
 BOUNDARY = "arn:aws:iam::123456789012:policy/boundary"
 
 ADDED = {
+    "AWS::EC2::VPCEndpoint": {"route53:AssociateVPCWithHostedZone"},
     "AWS::FSx::DataRepositoryAssociation": {"iam:AttachRolePolicy"},
     "AWS::EFS::MountTarget": {
         "ec2:CreateNetworkInterface",
@@ -40,7 +41,8 @@ ADDED = {
     },
 }
 """What the registry lacks: FSx for Lustre user guide, Adding permissions to use data repositories; EFS API reference,
-CreateMountTarget, DeleteMountTarget and ModifyMountTargetSecurityGroups."""
+CreateMountTarget, DeleteMountTarget and ModifyMountTargetSecurityGroups; IAM service authorization reference, dependent
+actions of ec2:CreateVpcEndpoint."""
 
 NOT_OPERATIONS = {
     "iam:PassRole",
@@ -290,3 +292,23 @@ def test_partitions_are_those_of_botocore() -> None:
     }
 
     assert wrong == {}
+
+
+def test_interface_endpoints_get_names_of_their_own_and_gateways_none() -> None:
+    closed = environment(
+        network={"egress": "endpoints"},
+        fleet={
+            "instance_type": "p5.48xlarge",
+            "nodes": 4,
+            "prepared_image": True,
+            "ami_id": "ami-0123456789abcdef0",
+        },
+    )
+
+    assert statements(closed)["PrivateNames"] == {
+        "Sid": "PrivateNames",
+        "Effect": "Allow",
+        "Action": ["route53:AssociateVPCWithHostedZone"],
+        "Resource": ["arn:aws:ec2:us-east-1:123456789012:vpc/*", "arn:aws:route53:::hostedzone/*"],
+    }
+    assert "PrivateNames" not in statements(environment())

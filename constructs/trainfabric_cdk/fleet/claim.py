@@ -21,14 +21,18 @@ class _Claim(Construct):
 def claim_environment(fleet: Construct, environment: str) -> None:
     """Claim the name of an environment for a fleet; one that is known only at deploy time is not looked at.
 
+    Stacks without an account or a region are deployed to those of whoever deploys the app, so that all of them are taken
+    for one; they are not compared with stacks that name theirs.
+
     Raises:
         PropertyError: If another fleet of the same stage, account and region has it.
     """
     stage, stack = Stage.of(fleet), Stack.of(fleet)
-    if stage is None or not is_known(environment, stack.region):
+    if stage is None or not is_known(environment):
         return
     account = stack.account if is_known(stack.account) else "own"
-    id = f"TrainfabricEnvironment-{account}-{stack.region}-{environment}"
+    region = stack.region if is_known(stack.region) else "own"
+    id = f"TrainfabricEnvironment-{account}-{region}-{environment}"
     claimed = cast(_Claim | None, stage.node.try_find_child(id))
     if claimed is None:
         _Claim(cast(Construct, stage), id, holder=fleet.node.path)

@@ -54,7 +54,7 @@ from trainfabric_cdk.network import (
 )
 from trainfabric_cdk.placement import EfaClusterPlacementGroup
 from trainfabric_cdk.properties import checked_types
-from trainfabric_cdk.storage import LustreMount, SharedHomeMount
+from trainfabric_cdk.storage import LustreMount, SharedHomeMount, checkpoint_bucket_mistakes
 from trainfabric_plan.catalog import InstanceType, InterfaceMode
 from trainfabric_plan.contract import (
     CONTROL_PORT,
@@ -120,6 +120,7 @@ class SpotTrainingFleet(Construct):
     Attributes:
         groups: Auto Scaling group by role, that of the first placement group; a fleet of one node has no workers.
         launch_templates: Launch template by role, likewise.
+        checkpoint_bucket: As given: no file system of the app may link it.
         asset: The code that the nodes run.
         role: Role of the nodes.
         notices: Topic and queue of what EC2 announces about nodes.
@@ -183,6 +184,7 @@ class SpotTrainingFleet(Construct):
         refuse(
             [
                 *vpc_mistakes(self, vpc, subnet, group=security_group),
+                *checkpoint_bucket_mistakes(self, data_bucket, checkpoint_bucket),
                 *key_mistakes(self, "volume_key", volume_key),
                 *capacity_region_mistakes(self, workers),
             ]
@@ -211,6 +213,7 @@ class SpotTrainingFleet(Construct):
         claim_environment(self, environment)
         self._environment, self._subnet, self._boot_commands = environment, subnet, tuple(boot_commands)
         self._vpc, self.security_group = vpc, security_group
+        self.checkpoint_bucket = checkpoint_bucket
         self.asset = TrainingAsset(self, "Code")
         self.notices = InterruptionNotices(self, "Interruptions")
         self.role = NodeRole(

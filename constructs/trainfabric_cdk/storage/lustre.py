@@ -128,6 +128,7 @@ class LustreLinkedToS3(Construct):
         file_system_id: FSx's id.
         mount: DNS name and mount name.
         security_group: Group of the file system.
+        linked_buckets: The bucket of each link; none of them is a checkpoint bucket.
         size: What FSx makes, and why of this size. Values that are tokens have stand-ins here.
         alarms: The alarms, or `None`.
 
@@ -189,6 +190,7 @@ class LustreLinkedToS3(Construct):
         self._file_system.node.add_dependency(*rules)
         self.file_system_id = self._file_system.ref
         made = make_links(self, self.file_system_id, links, bucket)
+        self.linked_buckets = tuple(one for one in (link.bucket or bucket for link in links) if one is not None)
         group = cast(CfnResource, self.security_group.node.default_child)
         self._keep_unless_both_keys(retain, delete_contents, group, *rules, self._file_system, *made)
         self.mount = LustreMount(

@@ -12,6 +12,7 @@ from constructs import Construct, IConstruct
 
 from trainfabric_cdk.errors import is_known
 from trainfabric_cdk.storage.buckets import CheckpointBucket
+from trainfabric_cdk.storage.checkpoints import holder_of_checkpoints
 from trainfabric_plan.contract import DATA_PREFIX
 from trainfabric_plan.errors import Mistake
 from trainfabric_plan.lustre import LinkWish, link_mistakes
@@ -56,6 +57,9 @@ def links_mistakes(scope: IConstruct, links: Sequence[LustreLink], bucket: s3.IB
             found.append(Mistake(where=where, name=f"links[{index}].bucket", rule=rule, got="nothing"))
         elif isinstance(linked, CheckpointBucket):
             name, got = f"links[{index}].bucket", linked.node.path
+            found.append(Mistake(where=where, name=name, rule=NOT_THE_CHECKPOINTS, got=got))
+        elif holder := holder_of_checkpoints(scope, linked):
+            name, got = f"links[{index}].bucket", f"{linked.node.path}, where the checkpoints of {holder} are"
             found.append(Mistake(where=where, name=name, rule=NOT_THE_CHECKPOINTS, got=got))
         elif link.imports and (region := _other_region(scope, linked)):
             found.append(_cross_region(where, f"links[{index}]", linked, region))

@@ -11,6 +11,11 @@ from types import MappingProxyType
 
 from trainfabric_plan.permissions.handlers import Handler
 
+PRIVATE_DNS = "route53:AssociateVPCWithHostedZone"
+"""What EC2 does in the name of who makes an interface endpoint with private DNS. Source: IAM service authorization
+reference, dependent actions of `ec2:CreateVpcEndpoint` (as iam-floyd has them, read 2026-12-01); the registry lacks
+it."""
+
 NETWORK: Mapping[str, Handler] = MappingProxyType(
     {
         "AWS::EC2::EIP": Handler(
@@ -91,6 +96,7 @@ NETWORK: Mapping[str, Handler] = MappingProxyType(
             create=(
                 "ec2: CreateTags CreateVpcEndpoint DeleteTags DescribeSecurityGroups DescribeSubnets",
                 "ec2: DescribeVpcEndpoints DescribeVpcs",
+                f"route53: {PRIVATE_DNS.partition(':')[2]}",
             ),
             update=(
                 "ec2: CreateTags DeleteTags DescribeSecurityGroups DescribeSubnets DescribeVpcEndpoints DescribeVpcs",

@@ -11,7 +11,7 @@ from typing import Any
 from trainfabric_plan.environment import Environment
 from trainfabric_plan.permissions.compute import COMPUTE
 from trainfabric_plan.permissions.handlers import Handler
-from trainfabric_plan.permissions.network import NETWORK
+from trainfabric_plan.permissions.network import NETWORK, PRIVATE_DNS
 from trainfabric_plan.permissions.resource_types import PARALLELCLUSTER_PROVIDER, resource_types
 from trainfabric_plan.permissions.scopes import Condition, Scope, Target, scopes_of
 from trainfabric_plan.permissions.storage import STORAGE
@@ -61,8 +61,15 @@ resources call its functions."""
 def _actions_of(resource_type: str, environment: Environment) -> frozenset[str]:
     if resource_type.startswith("Custom::"):
         return frozenset()
+    if resource_type == "AWS::EC2::VPCEndpoint" and not _has_private_dns(environment):
+        return HANDLERS[resource_type].actions() - {PRIVATE_DNS}
     kept = environment.storage.retain and resource_type.startswith(_RETAINED)
     return HANDLERS[resource_type].actions(deletes=not kept)
+
+
+def _has_private_dns(environment: Environment) -> bool:
+    """Whether there are interface endpoints: those of gateways have no DNS names."""
+    return environment.network.vpc_id is None and environment.network.egress == "endpoints"
 
 
 def deploy_policies(target: Target) -> list[Document]:

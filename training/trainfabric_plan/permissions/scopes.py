@@ -252,6 +252,12 @@ def _kms(name: str, target: Target) -> Scope:
     return Scope(sid="Keys", resources=(keys, target.arn("kms", "alias/*")))
 
 
+def _route53(_: str, target: Target) -> Scope:
+    """Zones of AWS's own services, whose ids nobody knows; Route 53 asks for the VPC as well."""
+    zones = target.arn("route53", "hostedzone/*", region="", account="")
+    return Scope(sid="PrivateNames", resources=(zones, target.arn("ec2", "vpc/*")))
+
+
 def _named(sid: str, service: str, before: str = "", *own: str) -> Callable[[str, Target], Scope]:
     """A scope of names: those that CloudFormation makes, after `before`, and `own` ones of a cluster."""
 
@@ -311,6 +317,7 @@ _SERVICES: Mapping[str, Callable[[str, Target], Scope]] = {
     "kms": _kms,
     "lambda": _named("ParallelClusterProvider", "lambda", "function:", "function:pcluster-cfn-*", "layer:PCLayer-*"),
     "logs": _named("Logs", "logs", "log-group:", "log-group:/aws/lambda/pcluster-cfn-*"),
+    "route53": _route53,
     "s3": _s3,
     "sns": _named("Topics", "sns"),
     "sqs": _named("Queues", "sqs"),

@@ -18,6 +18,7 @@ from trainfabric_cdk.fleet.checks import checked_instance, node_mistakes
 from trainfabric_cdk.forms import capacity_region_mistakes
 from trainfabric_cdk.network import node_interfaces, refuse_public_addresses, vpc_mistakes
 from trainfabric_cdk.properties import checked_types
+from trainfabric_cdk.storage import checkpoint_bucket_mistakes
 from trainfabric_plan.capacity import CapacityKind
 from trainfabric_plan.catalog import InstanceType
 from trainfabric_plan.catalog import instance_type as catalog_row
@@ -110,7 +111,8 @@ class ParallelClusterStack(Stack):
             rule = "spot, on_demand, capacity_block or reservation: release 3.16.1 knows no interruptible reservations"
             raise property_error(self, "workers", rule, workers.kind.value, "use a SpotTrainingFleet")
         of_the_vpc = vpc_mistakes(self, vpc, subnet, group=security_group)
-        refuse([*of_the_vpc, *capacity_region_mistakes(self, workers or Capacity.spot())])
+        buckets = checkpoint_bucket_mistakes(self, data_bucket, checkpoint_bucket)
+        refuse([*of_the_vpc, *buckets, *capacity_region_mistakes(self, workers or Capacity.spot())])
         instance = checked_instance(self, instance_type, efa=efa)
         self._check_head_node(head_node_instance_type, instance)
         interfaces = node_interfaces(instance, efa=efa)

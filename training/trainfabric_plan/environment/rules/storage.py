@@ -132,6 +132,17 @@ def _links(given: Sections) -> Iterator[Broken]:
     yield from _as_broken(link_mistakes("", wishes, name=_LinkName(storage), checkpoint_bucket=checkpoints))
 
 
+def _one_bucket(given: Sections) -> Iterator[Broken]:
+    """Where nothing is linked here: a link of the checkpoint bucket is a mistake of its own."""
+    storage = given.storage
+    if not storage or storage.links or not (storage.data_bucket and storage.checkpoint_bucket):
+        return
+    if storage.data_bucket.name == storage.checkpoint_bucket.name:
+        rule = "another bucket than storage.data_bucket, which Lustre caches"
+        got, remedy = storage.checkpoint_bucket.name, "use two buckets"
+        yield {"name": "storage.checkpoint_bucket.name", "rule": rule, "got": got, "remedy": remedy}
+
+
 def _link(link: LustreLink, storage: Storage) -> LinkWish:
     bucket = link.bucket or storage.data_bucket
     return LinkWish(
@@ -189,6 +200,7 @@ RULES: tuple[Rule, ...] = (
     _lustre_key,
     _lustre_over_efa,
     _links,
+    _one_bucket,
     _mount_point,
     _shared_home,
 )
