@@ -10,6 +10,7 @@ from typing import Any
 import aws_cdk as cdk
 import pytest
 from aws_cdk import aws_ec2 as ec2
+from aws_cdk.assertions import Template
 
 from trainfabric_cdk import Capacity, Coordinator, EfaClusterPlacementGroup, PropertyError, SpotTrainingFleet
 
@@ -121,6 +122,21 @@ def test_a_reservation_may_be_given_its_own_group_again(stack: cdk.Stack, make_f
     fleet = make_fleet(workers=Capacity.reservation(RESERVATION, placement_group_name="ours"), placement_group=own)
 
     assert [one.placement for one in fleet.node_groups] == [0, 0]
+
+
+def test_what_a_group_of_reservations_has_no_room_for_is_not_bought_on_demand(
+    stack: cdk.Stack, make_fleet: MakeFleet
+) -> None:
+    group = "arn:aws:resource-groups:us-east-1:123456789012:group/ours"
+
+    make_fleet(nodes=2, workers=Capacity.reservation(group), placement_group=None)
+
+    templates = Template.from_stack(stack).find_resources("AWS::EC2::LaunchTemplate").values()
+    launched = [one["Properties"]["LaunchTemplateData"].get("CapacityReservationSpecification") for one in templates]
+    assert {
+        "CapacityReservationPreference": "capacity-reservations-only",
+        "CapacityReservationTarget": {"CapacityReservationResourceGroupArn": group},
+    } in launched
 
 
 ARM = {

@@ -10,13 +10,16 @@ import aws_cdk as cdk
 import pytest
 from aws_cdk import aws_ec2 as ec2
 
-from trainfabric_cdk import PropertyError, SpotTrainingFleet, TrainingVpc
+from trainfabric_cdk import PropertyError, SharedHomeMount, SpotTrainingFleet, TrainingVpc
 
 Properties = Callable[[str], list[dict[str, Any]]]
 Resources = Callable[[str], dict[str, Any]]
 MakeFleet = Callable[..., SpotTrainingFleet]
 
 GROUP, TEMPLATE = "AWS::AutoScaling::AutoScalingGroup", "AWS::EC2::LaunchTemplate"
+
+
+HOME = SharedHomeMount(server="10.0.0.9", path="/")
 
 
 @pytest.mark.parametrize(
@@ -76,6 +79,16 @@ GROUP, TEMPLATE = "AWS::AutoScaling::AutoScalingGroup", "AWS::EC2::LaunchTemplat
             {"lustre_mount_point": "/etc"},
             "Demo/Fleet: lustre_mount_point must be a directory that nothing else uses: mounting there hides files of "
             "the system, got '/etc'; use /fsx, or a directory below /mnt",
+        ),
+        (
+            {"lustre_mount_point": "/shared", "shared_home": HOME},
+            "Demo/Fleet: lustre_mount_point must be outside of /shared, where the nodes mount the shared home, "
+            "got '/shared'; use /fsx, or have no shared home",
+        ),
+        (
+            {"lustre_mount_point": "/shared/fsx", "shared_home": HOME},
+            "Demo/Fleet: lustre_mount_point must be outside of /shared, where the nodes mount the shared home, "
+            "got '/shared/fsx'; use /fsx, or have no shared home",
         ),
         (
             {"nodes": cdk.Token.as_number(cdk.Fn.ref("Nodes"))},
@@ -212,3 +225,18 @@ def test_a_security_group_that_stops_efa_is_warned_of(
     make_fleet(security_group=group, **given)
 
     assert warnings() == expected
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"lustre_mount_point": "/shared"},
+        {"lustre_mount_point": "/shared2", "shared_home": HOME},
+        {"lustre_mount_point": cdk.Fn.ref("MountPoint"), "shared_home": HOME},
+    ],
+    ids=["no home", "a directory beside it", "a token"],
+)
+def test_lustre_is_mounted_wherever_no_shared_home_is(
+    make_fleet: Callable[..., SpotTrainingFleet], given: dict[str, Any]
+) -> None:
+    assert make_fleet(**given).groups

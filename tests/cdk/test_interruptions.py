@@ -62,8 +62,9 @@ def test_the_topic_is_encrypted_with_a_key_that_eventbridge_may_use(
     (topic,), (key,) = properties("AWS::SNS::Topic"), properties("AWS::KMS::Key")
     assert "KmsMasterKeyId" in topic
     assert key["EnableKeyRotation"] is True
-    publishers = [statement["Principal"].get("Service") for statement in key["KeyPolicy"]["Statement"]]
-    assert "events.amazonaws.com" in publishers
+    publisher = {"Service": "events.amazonaws.com"}
+    allowed = [one["Action"] for one in key["KeyPolicy"]["Statement"] if one["Principal"] == publisher]
+    assert {"kms:Decrypt", "kms:GenerateDataKey*"} <= {action for actions in allowed for action in actions}
 
 
 def test_a_notice_that_nobody_reads_is_gone_after_five_minutes_and_one_that_nobody_can_read_is_kept(

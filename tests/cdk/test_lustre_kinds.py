@@ -246,6 +246,20 @@ def test_a_training_key_lets_those_who_launch_nodes_use_it(stack: cdk.Stack, pro
     assert key["EnableKeyRotation"] is True
 
 
+def test_the_roles_of_linked_file_systems_may_use_a_key_for_s3_of_the_region_alone(
+    stack: cdk.Stack, properties: Properties
+) -> None:
+    TrainingKey(stack, "Key")
+
+    (key,) = properties("AWS::KMS::Key")
+    (linked,) = (one for one in key["KeyPolicy"]["Statement"] if one.get("Sid") == "LinkedBuckets")
+    assert linked["Condition"]["StringEquals"] == {
+        "kms:CallerAccount": stack.account,
+        "kms:ViaService": {"Fn::Join": ["", [f"s3.{stack.region}.", {"Ref": "AWS::URLSuffix"}]]},
+    }
+    assert list(linked["Condition"]) == ["ArnLike", "StringEquals"]
+
+
 def test_a_key_names_no_role_as_a_principal_that_a_new_account_does_not_have(
     stack: cdk.Stack, properties: Properties
 ) -> None:

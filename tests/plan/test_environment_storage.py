@@ -36,6 +36,22 @@ FILE_SYSTEM = "fs-0123456789abcdef0"
             id="size of an existing file system",
         ),
         pytest.param(
+            {"storage.shared_home": "efs", "storage.lustre.mount_point": "/shared"},
+            [
+                "demo.yaml: storage.lustre.mount_point must be outside of /shared, where the nodes mount the shared "
+                "home, got /shared; use /fsx, or have no shared home"
+            ],
+            id="Lustre in the place of the shared home",
+        ),
+        pytest.param(
+            {"storage.shared_home": "openzfs", "storage.lustre.mount_point": "/shared/fsx"},
+            [
+                "demo.yaml: storage.lustre.mount_point must be outside of /shared, where the nodes mount the shared "
+                "home, got /shared/fsx; use /fsx, or have no shared home"
+            ],
+            id="Lustre below the shared home",
+        ),
+        pytest.param(
             {"storage.lustre.security_group_id": "sg-12345678"},
             [
                 "demo.yaml: storage.lustre.security_group_id must be given only with an existing file system, got "

@@ -60,3 +60,16 @@ def mount_point_problem(path: str) -> MountPointProblem | None:
         rule = "a directory that nothing else uses: mounting there hides files of the system"
         return MountPointProblem(rule=rule, remedy=f"use {Paths.LUSTRE}, or a directory below /mnt")
     return None
+
+
+def beside_home_problem(path: str) -> MountPointProblem | None:
+    """Why a file system mounted here is in the way of the shared home; `None` if both can be there.
+
+    Nodes mount the home second: on one directory it takes the other's systemd unit, which bears the name of the mount
+    point (systemd.mount(5)), and what is mounted below the home before it is hidden by it. Nothing lies around it but
+    `/`, which is no mount point.
+    """
+    if path == Paths.SHARED_HOME or path.startswith(f"{Paths.SHARED_HOME}/"):
+        rule = f"outside of {Paths.SHARED_HOME}, where the nodes mount the shared home"
+        return MountPointProblem(rule=rule, remedy=f"use {Paths.LUSTRE}, or have no shared home")
+    return None

@@ -18,7 +18,7 @@ from trainfabric_cdk.storage import LustreMount
 from trainfabric_plan.catalog import InstanceType, no_bandwidth, offers_bandwidth
 from trainfabric_plan.catalog import instance_type as catalog_row
 from trainfabric_plan.errors import Mistake
-from trainfabric_plan.mount_points import mount_point_problem
+from trainfabric_plan.mount_points import beside_home_problem, mount_point_problem
 from trainfabric_plan.own_command import IMAGE_RULE, is_pinned_image
 
 _ENVIRONMENT = re.compile(r"[a-z][a-z0-9-]{1,29}")
@@ -117,6 +117,7 @@ def check_fleet(
     coordinator: object,
     mount_point: str,
     root_device: str,
+    shared_home: bool,
 ) -> None:
     """Refuse values that cannot work whatever the instance type is.
 
@@ -130,7 +131,7 @@ def check_fleet(
             *node_mistakes(where, nodes, workers),
             *_spare_mistakes(where, nodes, spares, coordinator),
             *_coordinator_mistakes(where, coordinator),
-            *_disks(where, mount_point, root_device),
+            *_disks(where, mount_point, root_device, shared_home=shared_home),
         )
     )
 
@@ -177,8 +178,10 @@ def _name_and_place(where: str, environment: str, subnet: object) -> Iterator[Mi
         yield Mistake(where=where, name="subnet", rule=rule, got=f"{len(subnet)} subnets")
 
 
-def _disks(where: str, mount_point: str, root_device: str) -> Iterator[Mistake]:
+def _disks(where: str, mount_point: str, root_device: str, *, shared_home: bool) -> Iterator[Mistake]:
     problem = mount_point_problem(mount_point) if is_known(mount_point) else None
+    if shared_home and is_known(mount_point) and not problem:
+        problem = beside_home_problem(mount_point)
     if problem:
         yield Mistake(
             where=where, name="lustre_mount_point", rule=problem.rule, got=repr(mount_point), remedy=problem.remedy

@@ -175,6 +175,7 @@ class SpotTrainingFleet(Construct):
             coordinator=coordinator,
             mount_point=lustre_mount_point,
             root_device=root_device,
+            shared_home=shared_home is not None,
         )
         workers = workers or Capacity.spot()
         instance = checked_instance(self, instance_type, efa=efa)

@@ -56,7 +56,7 @@ class TrainingVpc(Construct):
         containers: Whether nodes pull a container image from ECR, which takes two endpoints more.
 
     Attributes:
-        vpc: The VPC, for other constructs.
+        vpc: The VPC, for other constructs. `node.default_child` is its `CfnVPC`.
         private_subnet: Half of the range.
         egress: As given.
         containers: As given.
@@ -88,6 +88,7 @@ class TrainingVpc(Construct):
         calls = endpoint_calls(containers=containers) if egress == "endpoints" else ()
         self._refuse_small(private_range, addresses, len(calls))
         network = ec2.CfnVPC(self, "Vpc", cidr_block=cidr, enable_dns_hostnames=True, enable_dns_support=True)
+        self.node.default_child = network
         Tags.of(network).add("Name", self.node.path)
         acknowledge(network, f"{NIST}-VPCDefaultSecurityGroupClosed", _DEFAULT_GROUP)
         self._public = self._public_subnet(network, availability_zone, public_range) if egress == "nat" else None

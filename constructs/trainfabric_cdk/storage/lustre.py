@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, cast
 
+import jsii
 from aws_cdk import Annotations, CfnResource, RemovalPolicy, Stack, Tags
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_fsx as fsx
@@ -93,6 +94,7 @@ class ExistingLustre(Construct):
         self.mount = LustreMount(dns_name=dns_name, mount_name=mount_name, availability_zone=availability_zone)
 
 
+@jsii.implements(ec2.IConnectable)
 class LustreLinkedToS3(Construct):
     """FSx for Lustre whose directories are prefixes of buckets, in both directions.
 
@@ -125,7 +127,7 @@ class LustreLinkedToS3(Construct):
             because FSx deletes the data with it.
 
     Attributes:
-        file_system_id: FSx's id.
+        file_system_id: FSx's id. `node.default_child` is its `CfnFileSystem`.
         mount: DNS name and mount name.
         security_group: Group of the file system.
         linked_buckets: The bucket of each link; none of them is a checkpoint bucket.
@@ -184,6 +186,7 @@ class LustreLinkedToS3(Construct):
             self, "SecurityGroup", vpc=vpc, description="File servers of Lustre", allow_all_outbound=False
         )
         self._file_system = self._make(wish, subnet, encryption_key)
+        self.node.default_child = self._file_system
         Tags.of(self._file_system).add("Name", self.node.path)
         rules_of = efa_security_rules if wish.efa else lustre_security_rules
         rules = rules_of(self, self.security_group, client_security_group)
@@ -199,6 +202,14 @@ class LustreLinkedToS3(Construct):
             availability_zone=zone_of(subnet),
         )
         self.alarms = self._alarms(wish, links, alarm_topic) if alarms else None
+
+    @property
+    def connections(self) -> ec2.Connections:
+        """Of the file system's group, without a default port: a client needs those of `lustre_security_rules`.
+
+        Rules that are made with it go with the stack, whether or not the file system is kept.
+        """
+        return ec2.Connections(security_groups=[self.security_group])
 
     def _make(self, wish: LustreWish, subnet: ec2.ISubnet, key: kms.IKey | None) -> fsx.CfnFileSystem:
         return fsx.CfnFileSystem(

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, cast
 
+import jsii
 from aws_cdk import Annotations, CfnResource, RemovalPolicy, Tags
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_efs as efs
@@ -55,6 +56,7 @@ class SharedHomeMount:
     path: str
 
 
+@jsii.implements(ec2.IConnectable)
 class SharedHome(Construct):
     """EFS, which grows by itself, or FSx for OpenZFS, which answers faster: a directory that all nodes share.
 
@@ -76,7 +78,7 @@ class SharedHome(Construct):
         delete_contents: The second key: only with `retain=False` and this does the stack delete the file system.
 
     Attributes:
-        file_system_id: Id of the file system.
+        file_system_id: Id of the file system. `node.default_child` is its `CfnFileSystem`, of EFS or FSx.
         mount: What nodes mount.
         security_group: Group of the file system.
 
@@ -115,12 +117,18 @@ class SharedHome(Construct):
             size = SMALLEST_GIB if capacity_gib is None else capacity_gib
             made, self.mount = self._openzfs(vpc, subnet, key, size)
             made.node.add_dependency(rule)
+        self.node.default_child = made
         self.file_system_id = made.ref
         Tags.of(made).add("Name", self.node.path)
         group = cast(CfnResource, self.security_group.node.default_child)
         # A kept EFS has no interface once its target is gone; that of a kept OpenZFS holds its group.
         beside = (group, rule) if kind == "openzfs" else ()
         self._keep_unless_both_keys(retain, delete_contents, made, *beside)
+
+    @property
+    def connections(self) -> ec2.Connections:
+        """Of the file system's group, by default at the port of NFS."""
+        return ec2.Connections(security_groups=[self.security_group], default_port=ec2.Port.tcp(NFS_PORT))
 
     def _rule(self, clients: ec2.ISecurityGroup) -> ec2.CfnSecurityGroupIngress:
         return ec2.CfnSecurityGroupIngress(

@@ -9,7 +9,7 @@ from trainfabric_plan.environment.types import LustreLink, Storage
 from trainfabric_plan.errors import Mistake
 from trainfabric_plan.lustre import LinkWish, link_mistakes, lustre_mistakes
 from trainfabric_plan.lustre.facts import NO_EFA_CLIENTS
-from trainfabric_plan.mount_points import mount_point_problem
+from trainfabric_plan.mount_points import beside_home_problem, mount_point_problem
 from trainfabric_plan.partitions import KEY_OF_REGION, is_of_region, region_rule
 
 _OF_AN_EXISTING = frozenset({"file_system_id", "mount_name", "security_group_id", "mount_point"})
@@ -167,8 +167,12 @@ class _LinkName:
 
 
 def _mount_point(given: Sections) -> Iterator[Broken]:
-    problem = mount_point_problem(given.storage.lustre.mount_point) if given.storage else None
-    if given.storage and problem:
+    if not given.storage:
+        return
+    problem = mount_point_problem(given.storage.lustre.mount_point)
+    if given.storage.shared_home and not problem:
+        problem = beside_home_problem(given.storage.lustre.mount_point)
+    if problem:
         yield {
             "name": "storage.lustre.mount_point",
             "rule": problem.rule,
