@@ -7,7 +7,7 @@ from typing import Any
 import aws_cdk as cdk
 import pytest
 from aws_cdk import aws_s3 as s3
-from aws_cdk.assertions import Template
+from aws_cdk.assertions import Annotations, Match, Template
 
 from trainfabric_cdk import Capacity, EfaSecurityGroup, ParallelClusterStack, PropertyError, TrainingVpc
 from trainfabric_cdk.cluster.parallelcluster import ClusterConfiguration, Queue
@@ -300,3 +300,48 @@ def test_a_group_of_reservations_of_another_region_is_refused(make_cluster: Make
         make_cluster(workers=Capacity.reservation(group))
 
     assert str(refused.value) == (f"Slurm: workers must be a resource group in us-east-1 of partition aws, got {group}")
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (
+            {"instance_type": "hpc7a.96xlarge"},
+            "Slurm: workers must be bought in a way in which EC2 sells hpc7a.96xlarge: on-demand, got spot; choose one "
+            "of these, or another instance type",
+        ),
+        (
+            {
+                "instance_type": "p6e-gb200.36xlarge",
+                "workers": Capacity.on_demand(),
+                "head_node_instance_type": "m7g.2xlarge",
+            },
+            "Slurm: placement_group must be absent for p6e-gb200.36xlarge: whether it starts in a cluster placement "
+            "group is not known (no source says whether it starts in a cluster placement group; the nodes of an "
+            "UltraServer stand together anyway), got one of ParallelCluster, for EFA; buy it with Capacity.block, "
+            "or run `trainfabric catalog refresh --region R` where the type is offered",
+        ),
+    ],
+)
+def test_nodes_that_cannot_be_had_so_are_refused(
+    make_cluster: MakeCluster, given: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(PropertyError) as refused:
+        make_cluster(**given)
+
+    assert str(refused.value) == message
+
+
+def test_a_queue_that_does_not_fill_its_ultraservers_is_warned_of(make_cluster: MakeCluster) -> None:
+    stack = make_cluster(
+        instance_type="p6e-gb200.36xlarge",
+        nodes=10,
+        workers=Capacity.block("cr-0123456789abcdef0"),
+        head_node_instance_type="m7g.2xlarge",
+    )
+
+    (warning,) = Annotations.from_stack(stack).find_warning("*", Match.string_like_regexp("UltraServer"))
+    assert str(warning.entry.data) == (
+        "p6e-gb200.36xlarge comes in UltraServers of 9 or 18 nodes, and 10 nodes leave 8 of them idle, which are paid "
+        "for: use 18 nodes or spares, if the block has them [ack: trainfabric:partialUltraServer]"
+    )

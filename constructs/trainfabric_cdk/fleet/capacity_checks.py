@@ -69,7 +69,33 @@ def check_capacity(
     if nodes > 1 or not coordinator.trains or of_the_coordinator is workers:
         mistakes += capacity_mistakes(where, instance, workers, nodes=nodes + spares)
     refuse(mistakes)
-    if workers.kind is CapacityKind.CAPACITY_BLOCK and (waste := partial_ultraserver(instance, nodes + spares)):
+    _warn_of_partial_ultraservers(scope, instance, workers, nodes + spares)
+
+
+def check_queue_capacity(
+    scope: IConstruct, instance: InstanceType, workers: Capacity, *, nodes: int, efa: bool
+) -> None:
+    """Refuse what EC2 does not accept together for the nodes of a Slurm queue, which gets a group with EFA.
+
+    Raises:
+        PropertyError: With every mistake.
+    """
+    if not is_known(nodes):
+        return
+    clustered = efa and workers.placement is PlacementRule.CLUSTER
+    ranges = [NodeRange(first=0, last=None, name="one of ParallelCluster, for EFA" if clustered else None, group=None)]
+    where = scope.node.path
+    refuse(
+        [
+            *placement_mistakes(where, instance, workers, ranges, nodes=nodes),
+            *capacity_mistakes(where, instance, workers, nodes=nodes),
+        ]
+    )
+    _warn_of_partial_ultraservers(scope, instance, workers, nodes)
+
+
+def _warn_of_partial_ultraservers(scope: IConstruct, instance: InstanceType, workers: Capacity, nodes: int) -> None:
+    if workers.kind is CapacityKind.CAPACITY_BLOCK and (waste := partial_ultraserver(instance, nodes)):
         Annotations.of(scope).add_warning_v2("trainfabric:partialUltraServer", waste)
 
 

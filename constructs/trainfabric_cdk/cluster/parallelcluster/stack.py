@@ -14,6 +14,7 @@ from constructs import Construct, IDependable
 from trainfabric_cdk.cluster.parallelcluster.configuration import ClusterConfiguration, Queue, version_mistakes
 from trainfabric_cdk.errors import at_construct, is_known, property_error, refuse
 from trainfabric_cdk.fleet import Capacity
+from trainfabric_cdk.fleet.capacity_checks import check_queue_capacity
 from trainfabric_cdk.fleet.checks import checked_instance, node_mistakes
 from trainfabric_cdk.forms import capacity_region_mistakes
 from trainfabric_cdk.network import node_interfaces, refuse_public_addresses, vpc_mistakes
@@ -114,6 +115,8 @@ class ParallelClusterStack(Stack):
         buckets = checkpoint_bucket_mistakes(self, data_bucket, checkpoint_bucket)
         refuse([*of_the_vpc, *buckets, *capacity_region_mistakes(self, workers or Capacity.spot())])
         instance = checked_instance(self, instance_type, efa=efa)
+        workers = workers or Capacity.spot()
+        check_queue_capacity(self, instance, workers, nodes=nodes, efa=efa)
         self._check_head_node(head_node_instance_type, instance)
         interfaces = node_interfaces(instance, efa=efa)
         refuse_public_addresses(self, interfaces=len(interfaces), vpc=vpc, subnet=subnet, associate_public_ip=False)
@@ -123,7 +126,7 @@ class ParallelClusterStack(Stack):
             head_node_instance_type=head_node_instance_type,
             subnet_id=subnet.subnet_id,
             security_group_id=security_group.security_group_id,
-            queues=(_queue(instance.name, nodes, workers or Capacity.spot(), efa),),
+            queues=(_queue(instance.name, nodes, workers, efa),),
             file_system_id=file_system_id,
             mount_point=mount_point,
             buckets={data_bucket.bucket_name: False, checkpoint_bucket.bucket_name: True},
