@@ -107,6 +107,7 @@ class StorageStack(Stack):
             mount_name=lustre.mount_name or "",
             security_group=ec2.SecurityGroup.from_security_group_id(self, "LustreGroup", group) if group else None,
             client_security_group=network.node_security_group if group else None,
+            efa=lustre.efa,
         )
 
     def _existing(self, id: str, bucket: Bucket | None) -> s3.IBucket | None:

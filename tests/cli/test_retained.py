@@ -115,3 +115,10 @@ def test_people_get_a_table() -> None:
     assert done.exit_code == 0
     assert "what cdk destroy keeps (list prices of us-east-1)" in done.stdout
     assert "174.00" in done.stdout
+
+
+def test_the_table_ends_with_the_sum_of_what_is_known_and_says_what_is_not_in_it() -> None:
+    done = CliRunner(env={"COLUMNS": "200"}).invoke(app, ["retained", str(DEMO)])
+
+    (total,) = (" ".join(line.replace("│", " ").split()) for line in done.stdout.splitlines() if "together" in line)
+    assert total == "together at least 206.85 2 of 5 unknown, not in it"

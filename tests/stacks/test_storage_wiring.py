@@ -118,3 +118,23 @@ def test_buckets_stay_unless_the_environment_says_otherwise(deploy: Deploy, reta
     buckets = resources(environment.storage, "AWS::S3::Bucket")
     assert [(one["DeletionPolicy"], one["UpdateReplacePolicy"]) for one in buckets] == [(policy, policy)] * 2
     assert resources(environment.storage, "Custom::S3AutoDeleteObjects") == []
+
+
+@pytest.mark.parametrize(
+    ("efa", "protocols"),
+    [({}, {"tcp"}), ({"efa": True}, {"-1"})],
+    ids=["TCP", "EFA"],
+)
+def test_an_existing_file_system_gets_the_rules_of_how_it_is_reached(
+    deploy: Deploy, efa: dict[str, Any], protocols: set[str]
+) -> None:
+    lustre = {
+        "file_system_id": "fs-0123456789abcdef0",
+        "mount_name": "abcdefgh",
+        "security_group_id": "sg-0123456789abcdef0",
+    }
+
+    environment = deploy(lustre={**lustre, **efa})
+
+    rules = [one["Properties"] for one in resources(environment.storage, "AWS::EC2::SecurityGroupIngress")]
+    assert {rule["IpProtocol"] for rule in rules if rule["GroupId"] == "sg-0123456789abcdef0"} == protocols

@@ -112,7 +112,8 @@ class Lustre(Strict):
     """Metadata operations per second: 1500, 3000, 6000, or a multiple of 12000 up to 192000; with the storage if not
     given. At least 6000 for intelligent_tiering, which gets that if not given. None for scratch_2."""
     efa: bool = False
-    """Lustre over EFA, with GPUDirect Storage; only when created, and in larger steps of capacity."""
+    """Lustre over EFA, with GPUDirect Storage; only when created, and in larger steps of capacity. Of an existing file
+    system: whether it is EFA-enabled, which needs all traffic between both security groups."""
     maintenance_window: Annotated[str, StringConstraints(pattern=MAINTENANCE_PATTERN)] | None = None
     """When FSx may restart file servers, weekly, UTC: day (1 is Monday), hour and minute, such as 7:03:00."""
     links: Annotated[list[LustreLink], Field(min_length=1, max_length=MOST_LINKS)] | None = None

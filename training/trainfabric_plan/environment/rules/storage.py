@@ -12,7 +12,7 @@ from trainfabric_plan.lustre.facts import NO_EFA_CLIENTS
 from trainfabric_plan.mount_points import beside_home_problem, mount_point_problem
 from trainfabric_plan.partitions import KEY_OF_REGION, is_of_region, region_rule
 
-_OF_AN_EXISTING = frozenset({"file_system_id", "mount_name", "security_group_id", "mount_point"})
+_OF_AN_EXISTING = frozenset({"file_system_id", "mount_name", "security_group_id", "mount_point", "efa"})
 
 
 def _bucket_keys(given: Sections) -> Iterator[Broken]:
