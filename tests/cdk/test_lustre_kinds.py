@@ -233,6 +233,16 @@ def test_an_existing_file_system_makes_nothing_but_the_rules_for_the_nodes(
     assert [len(resources(kind)) for kind in kinds] == [0, 4, 4]
 
 
+def test_fewer_metadata_operations_than_fsx_provides_by_itself_are_refused(make: Any) -> None:
+    with pytest.raises(PropertyError) as refused:
+        make(storage=LustreStorage.persistent_2(capacity_gib=96000, metadata_iops=1500))
+
+    assert str(refused.value) == (
+        "Demo/Lustre: metadata_iops must be at least 48000 per second with 96000 GiB: FSx takes no fewer than it "
+        "provides by itself, got 1500; use 48000, or leave it out"
+    )
+
+
 def test_a_training_key_lets_those_who_launch_nodes_use_it(stack: cdk.Stack, properties: Properties) -> None:
     TrainingKey(stack, "Key")
 

@@ -54,6 +54,28 @@ TIERING, SCRATCH = "intelligent_tiering", "scratch_2"
         ),
         ({"metadata_iops": 3000}, []),
         ({"metadata_iops": 36000}, []),
+        ({"capacity_gib": 45600, "metadata_iops": 12000}, []),
+        (
+            {"capacity_gib": 96000, "metadata_iops": 1500},
+            [
+                "fs: metadata_iops must be at least 48000 per second with 96000 GiB: FSx takes no fewer than it "
+                "provides by itself, got 1500; use 48000, or leave it out"
+            ],
+        ),
+        (
+            {"capacity_gib": 4800, "metadata_iops": 3000},
+            [
+                "fs: metadata_iops must be at least 6000 per second with 4800 GiB: FSx takes no fewer than it "
+                "provides by itself, got 3000; use 6000, or leave it out"
+            ],
+        ),
+        (
+            {"required_throughput_mbps": 12000, "metadata_iops": 6000},
+            [
+                "fs: metadata_iops must be at least 12000 per second with 14400 GiB: FSx takes no fewer than it "
+                "provides by itself, got 6000; use 12000, or leave it out"
+            ],
+        ),
         (
             {"metadata_iops": 9000},
             [

@@ -51,8 +51,17 @@ CACHE_GIB_PER_1000_MBPS = (8, 32768)
 METADATA_SMALL_IOPS = (1500, 3000, 6000)
 METADATA_STEP_IOPS = 12000
 METADATA_MOST_IOPS = 192_000
-"""Iops of a metadata configuration on SSD. FSx refuses less than its automatic mode would provide as well; a table of
-that was not found in its documents, so nothing here checks it."""
+"""Iops of a metadata configuration on SSD; not fewer than its automatic mode provides (API reference,
+CreateFileSystemLustreMetadataConfiguration, botocore 1.44.8)."""
+
+AUTOMATIC_METADATA_IOPS = ((48_000, None), (12_000, 12_000), (4800, 6000), (2400, 3000), (0, 1500))
+"""What automatic mode provides from so many GiB on SSD; from the largest on, a step for every whole 24,000 GiB.
+
+Source: the table of the user guide, performance, "File system metadata performance", as a public note on FSx for Lustre
+retells it; read 2026-12. The page itself could not be read from here.
+"""
+
+AUTOMATIC_METADATA_STEP_GIB = 24_000
 
 TIERING_LEAST_METADATA_IOPS = 6000
 """With INTELLIGENT_TIERING. Releases of the API reference differ about less (1.44.8 lists 1500 and 3000, the user guide

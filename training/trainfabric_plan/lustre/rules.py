@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 from trainfabric_plan.errors import Mistake
 from trainfabric_plan.lustre.facts import (
+    AUTOMATIC_METADATA_IOPS,
+    AUTOMATIC_METADATA_STEP_GIB,
     CACHE_GIB_PER_1000_MBPS,
     COMPRESSIONS,
     DEFAULT_MBPS_PER_TIB,
@@ -61,6 +63,11 @@ def nearest_capacity_gib(capacity_gib: int, efa_mbps_per_tib: int | None = None)
         step = EFA_STEP_GIB[efa_mbps_per_tib]
         return max(step, -(-capacity_gib // step) * step)
     return SMALLEST_GIB if capacity_gib <= SMALLEST_GIB else -(-capacity_gib // STEP_GIB) * STEP_GIB
+
+
+def capacity_for(required_mbps: int, mbps_per_tib: int, *, efa: bool) -> int:
+    """The smallest capacity that reads this much at so many MB/s per TiB."""
+    return nearest_capacity_gib(-(-required_mbps * GIB_PER_TIB // mbps_per_tib), mbps_per_tib if efa else None)
 
 
 def nearest_tiering_mbps(throughput_mbps: int, *, efa: bool) -> int:
@@ -147,7 +154,8 @@ def _persistent(wish: LustreWish) -> Iterator[_Broken]:
     if known:
         fastest = per_tib or max(THROUGHPUTS_MBPS_PER_TIB)
         yield from _too_fast(wish.required_throughput_mbps, fastest, fastest if wish.efa else None)
-    yield from _metadata(wish.metadata_iops, METADATA_SMALL_IOPS)
+    wrong = list(_metadata(wish.metadata_iops, METADATA_SMALL_IOPS))
+    yield from wrong or (_too_few_metadata_iops(wish) if known else ())
 
 
 def _capacity(capacity_gib: int | None, efa_mbps_per_tib: int | None) -> Iterator[_Broken]:
@@ -219,6 +227,33 @@ def _metadata(iops: int | None, small: tuple[int, ...]) -> Iterator[_Broken]:
         return
     rule = f"{_words(small)}, or a multiple of {METADATA_STEP_IOPS} up to {METADATA_MOST_IOPS} per second"
     yield _Broken(name="metadata_iops", rule=rule, got=iops, remedy=f"use {_nearest_iops(iops, small)}")
+
+
+def automatic_metadata_iops(capacity_gib: int) -> int:
+    """Metadata operations per second that FSx provides by itself for so much SSD storage, and the least it takes."""
+    iops = next(iops for least_gib, iops in AUTOMATIC_METADATA_IOPS if capacity_gib >= least_gib)
+    steps = capacity_gib // AUTOMATIC_METADATA_STEP_GIB
+    return min(steps * METADATA_STEP_IOPS, METADATA_MOST_IOPS) if iops is None else iops
+
+
+def _too_few_metadata_iops(wish: LustreWish) -> Iterator[_Broken]:
+    """A size that is not known, as one that is settled at deploy time, is not judged."""
+    capacity = _capacity_of(wish)
+    if wish.metadata_iops is None or capacity is None or capacity <= 0:
+        return
+    least = automatic_metadata_iops(capacity)
+    if wish.metadata_iops < least:
+        rule = f"at least {least} per second with {capacity} GiB: FSx takes no fewer than it provides by itself"
+        remedy = f"use {least}, or leave it out"
+        yield _Broken(name="metadata_iops", rule=rule, got=wish.metadata_iops, remedy=remedy)
+
+
+def _capacity_of(wish: LustreWish) -> int | None:
+    """The SSD capacity that is given, or that a required throughput leads to."""
+    if wish.required_throughput_mbps is None:
+        return wish.capacity_gib
+    tiers = THROUGHPUTS_MBPS_PER_TIB if wish.throughput_mbps_per_tib is None else (wish.throughput_mbps_per_tib,)
+    return min(capacity_for(wish.required_throughput_mbps, tier, efa=wish.efa) for tier in tiers)
 
 
 def _nearest_iops(iops: int, small: tuple[int, ...]) -> int:

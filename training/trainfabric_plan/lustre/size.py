@@ -16,7 +16,7 @@ from trainfabric_plan.lustre.facts import (
     TIERING_LEAST_METADATA_IOPS,
 )
 from trainfabric_plan.lustre.rules import (
-    GIB_PER_TIB,
+    capacity_for,
     lustre_mistakes,
     nearest_capacity_gib,
     nearest_tiering_mbps,
@@ -100,7 +100,7 @@ def _persistent(wish: LustreWish) -> LustreSize:
     per_tib = wish.throughput_mbps_per_tib
     if wish.required_throughput_mbps is not None:
         tiers = THROUGHPUTS_MBPS_PER_TIB if per_tib is None else (per_tib,)
-        found = [(_for(wish.required_throughput_mbps, tier, efa=wish.efa), tier) for tier in tiers]
+        found = [(capacity_for(wish.required_throughput_mbps, tier, efa=wish.efa), tier) for tier in tiers]
         capacity, tier = min(found)
         reasons = _reasons(wish.required_throughput_mbps, capacity, tier, efa=wish.efa, chosen=per_tib is None)
     else:
@@ -120,7 +120,7 @@ def _persistent(wish: LustreWish) -> LustreSize:
 
 def _scratch(wish: LustreWish) -> LustreSize:
     if wish.required_throughput_mbps is not None:
-        capacity = _for(wish.required_throughput_mbps, SCRATCH_MBPS_PER_TIB, efa=False)
+        capacity = capacity_for(wish.required_throughput_mbps, SCRATCH_MBPS_PER_TIB, efa=False)
         reasons = _reasons(wish.required_throughput_mbps, capacity, SCRATCH_MBPS_PER_TIB, efa=False, chosen=False)
     else:
         capacity, reasons = _given_or_smallest(wish.capacity_gib, None)
@@ -148,11 +148,6 @@ def _tiering(wish: LustreWish) -> LustreSize:
         throughput_mbps=throughput,
         reasons=(f"{throughput} MB/s: {reason}",),
     )
-
-
-def _for(required_mbps: int, tier: int, *, efa: bool) -> int:
-    """The smallest capacity that reads this much at so many MB/s per TiB."""
-    return nearest_capacity_gib(-(-required_mbps * GIB_PER_TIB // tier), tier if efa else None)
 
 
 def _given_or_smallest(capacity_gib: int | None, efa_mbps_per_tib: int | None) -> tuple[int, tuple[str, ...]]:
