@@ -197,3 +197,32 @@ def test_a_missing_file_ends_with_status_2(trainfabric: Any) -> None:
     assert ended.err == (
         "nowhere.yaml: environment file must be an existing file, got none; trainfabric init writes one\n"
     )
+
+
+@pytest.mark.parametrize(
+    ("there", "warning"),
+    [
+        (
+            False,
+            "must be a folder when job start uploads it, got ours, where there is none; its path is relative to the "
+            "environment file\n",
+        ),
+        (True, ""),
+    ],
+    ids=["missing", "there"],
+)
+def test_a_code_folder_that_is_not_there_is_warned_about(
+    trainfabric: Any, tmp_path: Path, there: bool, warning: str
+) -> None:
+    file = tmp_path / "lab.yaml"
+    file.write_text(
+        "name: lab\nregion: us-east-1\navailability_zone: us-east-1a\n"
+        "fleet: {instance_type: p5.48xlarge, nodes: 2}\ntraining: {command: python train.py, code: ours}\n",
+        encoding="utf-8",
+    )
+    if there:
+        (tmp_path / "ours").mkdir()
+
+    ended = trainfabric("plan", str(file), "--json")
+
+    assert (ended.status, ended.err) == (0, warning and f"warning: {file}: training.code {warning}")

@@ -49,10 +49,21 @@ def show(environment_file: EnvironmentArgument, as_json: Json = False) -> None:
     environment = read_environment(environment_file)
     instance_type, plan, cost = environment.fleet.instance_type, plan_for(environment), cost_per_hour(environment)
     chosen = recipe(plan.recipe) if isinstance(plan, Plan) else None
+    _warn_of_missing_code(environment_file, environment.training.code)
     if as_json:
         print_json(_document(plan, cost, chosen, instance_type))
     else:
         _print(plan, cost, chosen, instance_type)
+
+
+def _warn_of_missing_code(environment_file: Path, code: str | None) -> None:
+    """Only `job start` needs the folder, which may be elsewhere until then."""
+    if code is not None and not (environment_file.parent / code).is_dir():
+        typer.echo(
+            f"warning: {environment_file}: training.code must be a folder when job start uploads it, got {code}, where "
+            "there is none; its path is relative to the environment file",
+            err=True,
+        )
 
 
 @app.command()
