@@ -11,6 +11,8 @@ import jsii
 from aws_cdk import Annotations, CfnResource, Stack
 from constructs import IConstruct, IValidation
 
+from trainfabric_plan.lint.rules.clusters import CLUSTER
+from trainfabric_plan.parallelcluster.changes import Takes, changes
 from trainfabric_plan.stateful import CREATE_ONLY, create_only, losses, stateful_resources
 
 DEPLOYED_TEMPLATES = "trainfabric:deployedTemplates"
@@ -18,10 +20,13 @@ DEPLOYED_TEMPLATES = "trainfabric:deployedTemplates"
 
 REPLACES = "trainfabric:replacesStatefulResource"
 DROPS = "trainfabric:dropsStatefulResource"
+UPDATES = "trainfabric:clusterUpdate"
+"""What a change of a live ParallelCluster takes, where it takes something."""
 
 
 def warn_of_replacements(scope: IConstruct) -> None:
-    """Warn, at synthesis, of every stateful resource below `scope` that a deploy would replace or drop.
+    """Warn, at synthesis, of every stateful resource below `scope` that a deploy would replace or drop, and of every
+    change of a `ParallelClusterStack` that drains nodes, needs stopped ones or is not possible in place.
 
     What a stack was before is read from the directory of the context key `trainfabric:deployedTemplates`, or else from
     the app's output directory before it is written anew. Where neither has a template there is nothing to compare, and
@@ -55,6 +60,8 @@ class _Comparison:
             before = self._before(stack)
             if before and stateful_resources(before):
                 _warn(stack, before)
+            if before:
+                _warn_of_updates(stack, before)
         return []
 
     def _before(self, stack: Stack) -> dict[str, Any] | None:
@@ -72,6 +79,20 @@ class _Comparison:
 def _warn(stack: Stack, before: dict[str, Any]) -> None:
     for loss in losses(before, {"Resources": _now(stack)}):
         Annotations.of(stack).add_warning_v2(REPLACES if loss.changed else DROPS, loss.message)
+
+
+def _warn_of_updates(stack: Stack, before: dict[str, Any]) -> None:
+    """Warn of what a changed configuration of a cluster takes; another release is another cluster, with a new name."""
+    render = getattr(getattr(stack, "configuration", None), "as_dict", None)
+    clusters = [one for one in before.get("Resources", {}).values() if one.get("Type") == CLUSTER]
+    if render is None or len(clusters) != 1:
+        return
+    properties, name = clusters[0].get("Properties", {}), getattr(stack, "cluster_name", None)
+    if properties.get("ClusterName") != stack.resolve(name):
+        return
+    for change in changes(properties.get("ClusterConfiguration", {}), stack.resolve(render())):
+        if change.takes is not Takes.NOTHING:
+            Annotations.of(stack).add_warning_v2(f"{UPDATES}:{change.at}", str(change))
 
 
 def _now(stack: Stack) -> dict[str, Any]:
