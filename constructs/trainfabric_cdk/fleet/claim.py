@@ -21,8 +21,8 @@ class _Claim(Construct):
 def claim_environment(fleet: Construct, environment: str) -> None:
     """Claim the name of an environment for a fleet; one that is known only at deploy time is not looked at.
 
-    Stacks without an account or a region are deployed to those of whoever deploys the app, so that all of them are taken
-    for one; they are not compared with stacks that name theirs.
+    Stacks without an account or a region are deployed to those of whoever deploys the app, so that all of them are
+    taken for one; they are not compared with stacks that name theirs.
 
     Raises:
         PropertyError: If another fleet of the same stage, account and region has it.

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
 
-from aws_cdk import CfnOutput, CfnStack, CustomResource, Fn, Stack
+from aws_cdk import Annotations, CfnOutput, CfnStack, CustomResource, Fn, Stack
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_s3 as s3
 from constructs import Construct, IDependable
@@ -26,6 +26,7 @@ from trainfabric_plan.catalog import instance_type as catalog_row
 from trainfabric_plan.catalog.instances import HEAD_NODES
 from trainfabric_plan.contract import Paths, Tag
 from trainfabric_plan.errors import Mistake
+from trainfabric_plan.parallelcluster import Severity, check
 
 DEFAULT_VERSION = "3.16.1"
 
@@ -135,6 +136,7 @@ class ParallelClusterStack(Stack):
         )
         self.cluster_name = f"{environment}-{version.replace('.', '-')}"
         refuse(self._mistakes(version))
+        self._check_configuration()
         self._cluster(version, (subnet.internet_connectivity_established, security_group, *depends_on))
 
     def _check_head_node(self, instance_type: str, nodes: InstanceType) -> None:
@@ -148,6 +150,13 @@ class ParallelClusterStack(Stack):
             rule = f"of architecture {nodes.architecture}, as {nodes.name} is: a cluster has one"
             got, remedy = f"{row.name}, which is {row.architecture}", f"use {HEAD_NODES[nodes.architecture]}"
             raise property_error(self, "head_node_instance_type", rule, got, remedy)
+
+    def _check_configuration(self) -> None:
+        """The rules of `trainfabric lint` over the whole configuration; what only a deploy settles is not judged."""
+        found = list(check(self.configuration.as_dict()))
+        refuse(one.broken.mistake(self.node.path) for one in found if one.severity is Severity.ERROR)
+        for one in found:
+            Annotations.of(self).add_warning_v2(f"trainfabric:{one.rule}", str(one.broken.mistake(self.node.path)))
 
     def _mistakes(self, version: str) -> Iterator[Mistake]:
         where = self.node.path
