@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 from aws_cdk import Acknowledgment, Stack, Validations
@@ -15,7 +16,13 @@ NIST = "NIST.800.53.R5"
 
 def acknowledge(construct: IConstruct, rule: str, reason: str) -> None:
     """Record why a rule of a validation plugin, such as `AwsSolutions-S1`, does not hold for this construct."""
-    Validations.of(construct).acknowledge(Acknowledgment(id=rule, reason=reason))
+    acknowledge_all(construct, {rule: reason})
+
+
+def acknowledge_all(construct: IConstruct, reasons: Mapping[str, str]) -> None:
+    """Record why rules of a validation plugin do not hold for this construct, each with its reason."""
+    rules = [Acknowledgment(id=rule, reason=reason) for rule, reason in reasons.items()]
+    Validations.of(construct).acknowledge(*rules)
 
 
 def acknowledge_wildcard(construct: IConstruct, resource: str, reason: str) -> None:

@@ -41,12 +41,27 @@ def refuse(mistakes: Iterable[Mistake]) -> None:
 
 def is_known(*values: Any) -> bool:
     """Whether no value is a token: only then can it be judged."""
-    return not any(_is_finite(value) and Token.is_unresolved(value) for value in values)
+    return not any(_may_be_token(value) and Token.is_unresolved(value) for value in values)
 
 
-def _is_finite(value: Any) -> bool:
-    """No token is infinite, and the process behind the CDK dies when it is sent infinity: its protocol is JSON."""
-    return not isinstance(value, float) or math.isfinite(value)
+def _may_be_token(value: Any) -> bool:
+    """What the CDK has to be asked about: a question to the process behind it takes a millisecond.
+
+    A token's text has `Token[` in it, its list is that of one such text, and its number lies beyond -1e288
+    (core/lib/private/encoding.js of aws-cdk-lib 2.262, 2.269 and 2.275, read 2026-12). No token is infinite, and that
+    process dies when it is sent infinity: its protocol is JSON.
+    """
+    match value:
+        case None | bool():
+            return False
+        case str():
+            return "Token[" in value
+        case int() | float():
+            return math.isfinite(value) and value < -1e288
+        case list():
+            return len(value) == 1 and isinstance(value[0], str) and "Token[" in value[0]
+        case _:
+            return True
 
 
 def is_whole_number(value: object) -> TypeGuard[int]:

@@ -40,7 +40,7 @@ def checked_types(*, but: Sequence[str] = ()) -> Callable[[_Initialiser], _Initi
         def checked(self: Any, scope: Construct, id: str, **properties: Any) -> None:
             hints = _hints(initialise)
             judged = {name: value for name, value in properties.items() if name in hints and name not in but}
-            refuse(_mistakes(f"{_path(scope)}{id}", hints, judged))
+            refuse(_mistakes(scope, id, hints, judged))
             initialise(self, scope, id, **properties)
 
         return typing.cast(_Initialiser, checked)
@@ -61,13 +61,13 @@ def _hints(initialise: Callable[..., None]) -> Mapping[str, Any]:
     return {one.name: hints[one.name] for one in parameters if one.kind is one.KEYWORD_ONLY}
 
 
-def _mistakes(where: str, hints: Mapping[str, Any], properties: Mapping[str, Any]) -> Iterator[Mistake]:
+def _mistakes(scope: Construct, id: str, hints: Mapping[str, Any], properties: Mapping[str, Any]) -> Iterator[Mistake]:
     for name, value in properties.items():
         allowed = _alternatives(hints[name])
         if any(_fits(value, one) for one in allowed) or (_may_be_token(value) and not is_known(value)):
             continue
         rule, remedy = _rule(allowed[0])
-        yield Mistake(where=where, name=name, rule=rule, got=_shown(value), remedy=remedy)
+        yield Mistake(where=f"{_path(scope)}{id}", name=name, rule=rule, got=_shown(value), remedy=remedy)
 
 
 def _alternatives(hint: Any) -> tuple[Any, ...]:

@@ -8,4 +8,4 @@ from pydantic import BaseModel, ConfigDict
 class Strict(BaseModel):
     """A frozen value whose fields are exactly those declared; nothing is coerced between kinds."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)

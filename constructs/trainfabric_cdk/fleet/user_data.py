@@ -71,7 +71,7 @@ def _commands_file(commands: Sequence[str]) -> list[str]:
     text = _commands_text(commands)
     if not _is_encoded(commands):
         return _file(_COMMANDS, "0644", text)
-    encoded = Fn.base64(text) if Token.is_unresolved(text) else base64.b64encode(text.encode()).decode()
+    encoded = Fn.base64(text) if not is_known(text) else base64.b64encode(text.encode()).decode()
     return [*_file_head(_COMMANDS, "0644"), "  encoding: b64", f"  content: {encoded}"]
 
 
@@ -82,7 +82,7 @@ def _commands_text(commands: Sequence[str]) -> str:
 def _is_encoded(commands: Sequence[str]) -> bool:
     """Whether a literal block could not hold them: tokens may have several lines, and YAML bars some characters."""
     text = _commands_text(commands)
-    return Token.is_unresolved(text) or not all(letter in "\n\t" or letter.isprintable() for letter in text)
+    return not is_known(text) or not all(letter in "\n\t" or letter.isprintable() for letter in text)
 
 
 def worst_case_bytes(script: str, commands: Sequence[str] = ()) -> int:
@@ -92,7 +92,7 @@ def worst_case_bytes(script: str, commands: Sequence[str] = ()) -> int:
         script: The whole user data.
         commands: The part of it that the user gave, whose tokens may be anything.
     """
-    unresolved = Token.is_unresolved(_commands_text(commands))
+    unresolved = not is_known(_commands_text(commands))
     ours = len(Tokenization.reverse_string(script).tokens) - unresolved  # base64 of all commands is one token
     of_the_user = 4 * -(-_longest(_commands_text(commands), PARAMETER_BYTES) // 3) if unresolved else 0
     return _longest(script, 0) + ours * TOKEN_BYTES + of_the_user

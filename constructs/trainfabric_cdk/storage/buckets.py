@@ -7,7 +7,7 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
-from trainfabric_cdk.acknowledge import NIST, acknowledge
+from trainfabric_cdk.acknowledge import NIST, acknowledge_all
 from trainfabric_cdk.errors import refuse
 from trainfabric_cdk.forms import key_mistakes
 from trainfabric_cdk.properties import checked_types
@@ -57,13 +57,16 @@ class _TrainingBucket(s3.Bucket):
         if self.policy and retain:
             # Without it a kept bucket could be read without TLS.
             self.policy.apply_removal_policy(RemovalPolicy.RETAIN)
-        acknowledge(self, "AwsSolutions-S1", _NO_ACCESS_LOGS)
-        acknowledge(self, f"{NIST}-S3BucketLoggingEnabled", _NO_ACCESS_LOGS)
-        acknowledge(self, f"{NIST}-S3BucketReplicationEnabled", _NO_REPLICA)
+        reasons = {
+            "AwsSolutions-S1": _NO_ACCESS_LOGS,
+            f"{NIST}-S3BucketLoggingEnabled": _NO_ACCESS_LOGS,
+            f"{NIST}-S3BucketReplicationEnabled": _NO_REPLICA,
+        }
         if not encryption_key:
-            acknowledge(self, f"{NIST}-S3DefaultEncryptionKMS", _KEYS_OF_S3)
+            reasons[f"{NIST}-S3DefaultEncryptionKMS"] = _KEYS_OF_S3
         if not versioned:
-            acknowledge(self, f"{NIST}-S3BucketVersioningEnabled", _ONE_VERSION)
+            reasons[f"{NIST}-S3BucketVersioningEnabled"] = _ONE_VERSION
+        acknowledge_all(self, reasons)
 
 
 class DataBucket(_TrainingBucket):

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from trainfabric_plan.environment.types import Environment
+from trainfabric_plan.environment.schema import environment_schema
 
 _HEADER = """\
 # The environment file
@@ -30,7 +30,7 @@ Schema = dict[str, Any]
 
 def reference_text() -> str:
     """The tables as Markdown, one for the file and one for each section, with a trailing newline."""
-    schema = Environment.model_json_schema()
+    schema = environment_schema()
     parts = [_HEADER]
     for name, section in _sections(schema, schema["$defs"], ""):
         title = f"`{name}`" if name else "Top level"
