@@ -4,6 +4,7 @@ import math
 
 import aws_cdk as cdk
 import pytest
+from aws_cdk import Fn, Token
 from constructs import Construct
 
 from trainfabric_cdk import PropertyError
@@ -55,3 +56,29 @@ def test_values_that_are_settled_at_deploy_time_are_not_known() -> None:
     assert is_known("text", 3, math.inf, math.nan)
     assert not is_known("text", cdk.Fn.import_value("name"))
     assert not is_known(cdk.Token.as_number(cdk.Fn.ref("Count")))
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        f"vpc-{Fn.ref('It')}",
+        Token.as_number(Fn.get_att("It", "Number")),
+        Token.as_list(Fn.get_att("It", "List")),
+        Fn.get_att("It", "Arn"),
+        *([one] for one in ("text", "${Token[It.1]}", "#{Token[It.1]}")),
+        ["#{Token[It.1]}", "text"],
+        "Token[",
+        "text",
+        "",
+        0,
+        -1e287,
+        -1.8881545897087e289,
+        1e308,
+        True,
+        None,
+        [],
+        {"key": "value"},
+    ],
+)
+def test_what_is_known_without_asking_the_cdk_is_what_the_cdk_says(value: object) -> None:
+    assert is_known(value) is not Token.is_unresolved(value)
