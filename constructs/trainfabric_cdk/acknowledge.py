@@ -35,8 +35,8 @@ def in_words(construct: IConstruct, value: str) -> str:
     return _flat(Stack.of(construct).resolve(value))
 
 
-def objects_as_seen_from(construct: IConstruct, bucket: s3.IBucket) -> str:
-    """The ARN of all objects of a bucket, as the template of `construct` will have it.
+def objects_as_seen_from(construct: IConstruct, bucket: s3.IBucket, prefix: str = "") -> str:
+    """The ARN of all objects of a bucket below a prefix, as the template of `construct` will have it.
 
     For the bucket of another stack that is an import, which CDK settles only during synthesis; exporting the value
     here gives the same name, and no second export.
@@ -45,7 +45,7 @@ def objects_as_seen_from(construct: IConstruct, bucket: s3.IBucket) -> str:
     here = owner.node.path == Stack.of(construct).node.path
     made = bucket.node.default_child is not None
     arn = bucket.bucket_arn if here or not made else owner.export_value(bucket.bucket_arn)
-    return f"{arn}/*"
+    return f"{arn}/{prefix}*"
 
 
 def _flat(node: Any) -> str:

@@ -49,17 +49,19 @@ def test_nodes_read_the_code_and_the_data_and_checkpoints(
 ) -> None:
     read = [str(resource) for statement in statements("s3:GetObject") for resource in resources_of(statement)]
 
-    code, checkpoints, data = sorted(read, key=lambda resource: ("demo-data" in resource, "demo-check" in resource))
-    assert code.count(".zip") == 1
-    assert "demo-checkpoints/*" in checkpoints
-    assert "demo-data/*" in data
+    assert [resource.count(".zip") for resource in read] == [1, 0, 0, 0]
+    assert [resource.rpartition(":s3:::")[2].rstrip("']}") for resource in read[1:]] == [
+        "demo-data/*",
+        "demo-checkpoints/jobs/*",
+        "demo-checkpoints/code/*",
+    ]
 
 
 def test_nodes_write_nothing_but_checkpoints(statements: Callable[[str], list[dict[str, Any]]]) -> None:
     for action in ("s3:PutObject", "s3:DeleteObject"):
         (statement,) = statements(action)
         (resource,) = resources_of(statement)
-        assert "demo-checkpoints/*" in str(resource)
+        assert "demo-checkpoints/jobs/*" in str(resource)
 
 
 def test_nodes_report_metrics_of_our_namespace_only(statements: Callable[[str], list[dict[str, Any]]]) -> None:
@@ -200,3 +202,22 @@ def plain(arn: Any) -> str:
         if isinstance(arn, str)
         else "".join(part if isinstance(part, str) else "aws" for part in arn["Fn::Join"][1])
     )
+
+
+def test_of_a_checkpoint_bucket_of_the_app_nodes_use_all_objects(
+    stack: cdk.Stack, make_fleet: MakeFleet, properties: Callable[[str], list[dict[str, Any]]]
+) -> None:
+    fleet = make_fleet(data_bucket=s3.Bucket(stack, "OurData"), checkpoint_bucket=s3.Bucket(stack, "OurSaves"))
+
+    role = stack.resolve(fleet.role.role_name)
+    (policy,) = (one for one in properties("AWS::IAM::Policy") if one["Roles"] == [role])
+    found = [one for one in policy["PolicyDocument"]["Statement"] if "s3:GetObject" in one["Action"]]
+    assert [one["Resource"]["Fn::Join"][1][-1] for one in found[1:]] == ["/*", "/*"]
+
+
+def test_of_a_checkpoint_bucket_that_exists_nodes_write_what_jobs_write_and_read_their_code(
+    statements: Callable[[str], list[dict[str, Any]]],
+) -> None:
+    *_, code = [one for one in statements("s3:GetObject") if "demo-checkpoints" in str(one["Resource"])]
+
+    assert (code["Action"], "demo-checkpoints/code/*" in str(code["Resource"])) == ("s3:GetObject", True)

@@ -161,16 +161,22 @@ LAUNCHER_SOCKET = "launcher.sock"
 
 # --- in the checkpoint bucket ------------------------------------------------------------------------------------
 
-CURRENT_JOB_KEY = "jobs/current.json"
+JOBS_PREFIX = "jobs/"
+"""All records and checkpoints of jobs, which nodes write, lie below this key prefix."""
+
+CODE_PREFIX = "code/"
+"""Training assets that jobs were started with, which nodes read, lie below this key prefix."""
+
+CURRENT_JOB_KEY = f"{JOBS_PREFIX}current.json"
 """The one job of an environment; created with If-None-Match so that a second one is refused."""
 
-LAST_JOB_KEY = "jobs/last.json"
+LAST_JOB_KEY = f"{JOBS_PREFIX}last.json"
 """Names the job that was started last, so that its status can be asked when it has ended."""
 
 
 def job_prefix(job: str) -> str:
     """Everything a job writes lies below this key prefix (ends with a slash)."""
-    return f"jobs/{job}/"
+    return f"{JOBS_PREFIX}{job}/"
 
 
 def checkpoint_prefix(job: str) -> str:
@@ -200,7 +206,7 @@ def epoch_key(job: str, number: int) -> str:
 
 def code_key(asset_key: str) -> str:
     """Where a job keeps the training asset it was started with, for nodes that come when a deploy has replaced it."""
-    return f"code/{asset_key}"
+    return f"{CODE_PREFIX}{asset_key}"
 
 
 # --- in the data bucket ------------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from constructs import Construct
 
 from trainfabric_cdk.acknowledge import NIST, acknowledge, acknowledge_wildcard, objects_as_seen_from
 from trainfabric_cdk.errors import is_known
+from trainfabric_cdk.storage import is_imported
 from trainfabric_plan import contract
 from trainfabric_plan.own_command import ecr_repository
 
@@ -38,14 +39,21 @@ _DECRYPT = ("kms:Decrypt",)
 _ENCRYPT = ("kms:Decrypt", "kms:GenerateDataKey")
 """What S3 does with a bucket's key in the name of who reads or writes (S3 user guide, UsingKMSEncryption)."""
 
+_CHECKPOINTS = ((_WRITE, contract.JOBS_PREFIX), (_READ, contract.CODE_PREFIX))
+"""What nodes do in the checkpoint bucket, by prefix."""
+
 
 class NodeRole(iam.Role):
     """The role of the nodes of one environment; what they are allowed is of no other environment.
 
     It has what Session Manager needs and no policy of AWS: with AmazonSSMManagedInstanceCore a node could read every
     parameter of the account in its region (`ssm:GetParameter` on `*`). Run Command, Patch Manager and State Manager
-    need more; attach that policy to `role` for them. If KMS keys encrypt the buckets, the nodes may use them as far as
-    the buckets.
+    need more; attach that policy to `role` for them.
+
+    Of a checkpoint bucket that exists already they use what jobs write, `jobs/` and `code/`; of one that is made in the
+    app all, and of the data bucket they read all, since `job start --data` takes any address in it. They may list the
+    names of all objects: without that S3 says of a missing one that it is forbidden. If KMS keys encrypt the buckets,
+    the nodes may use them as far as the buckets.
     """
 
     def __init__(
@@ -67,8 +75,10 @@ class NodeRole(iam.Role):
         acknowledge(self, f"{NIST}-IAMNoInlinePolicy", "It names the resources of this fleet and fits no other role")
         self._allow(_READ, [asset.bucket.arn_for_objects(asset.s3_object_key)])
         self._allow(["s3:ListBucket"], [data_bucket.bucket_arn, checkpoint_bucket.bucket_arn])
-        self._allow_objects(_READ, data_bucket, "Nodes read all of the training data")
-        self._allow_objects(_WRITE, checkpoint_bucket, "Nodes write and retire checkpoints of every job")
+        self._allow_objects(_READ, data_bucket, "", "Nodes read all of the training data")
+        for actions, prefix in _CHECKPOINTS if is_imported(checkpoint_bucket) else ((_WRITE, ""),):
+            reason = "Nodes write and retire checkpoints of every job"
+            self._allow_objects(actions, checkpoint_bucket, prefix, reason)
         self._allow_key(_DECRYPT, data_bucket)
         self._allow_key(_ENCRYPT, checkpoint_bucket)
         self._allow(["ssm:GetParameter"], [self._parameter(environment)])
@@ -106,9 +116,9 @@ class NodeRole(iam.Role):
         if bucket.encryption_key:
             self._allow(actions, [bucket.encryption_key.key_arn])
 
-    def _allow_objects(self, actions: Sequence[str], bucket: s3.IBucket, reason: str) -> None:
-        self._allow(actions, [bucket.arn_for_objects("*")])
-        acknowledge_wildcard(self, objects_as_seen_from(self, bucket), reason)
+    def _allow_objects(self, actions: Sequence[str], bucket: s3.IBucket, prefix: str, reason: str) -> None:
+        self._allow(actions, [bucket.arn_for_objects(f"{prefix}*")])
+        acknowledge_wildcard(self, objects_as_seen_from(self, bucket, prefix), reason)
 
     def _parameter(self, environment: str) -> str:
         name = contract.environment_parameter(environment).lstrip("/")

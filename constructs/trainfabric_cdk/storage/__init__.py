@@ -1,7 +1,7 @@
 """Buckets and the Lustre file system."""
 
 from trainfabric_cdk.storage.buckets import CheckpointBucket, DataBucket
-from trainfabric_cdk.storage.checkpoints import checkpoint_bucket_mistakes
+from trainfabric_cdk.storage.checkpoints import checkpoint_bucket_mistakes, is_imported
 from trainfabric_cdk.storage.key import TrainingKey, grant_service_roles
 from trainfabric_cdk.storage.lustre import ExistingLustre, LustreLinkedToS3, LustreMount
 from trainfabric_cdk.storage.lustre_alarms import LustreAlarms
@@ -23,4 +23,5 @@ __all__ = [
     "TrainingKey",
     "checkpoint_bucket_mistakes",
     "grant_service_roles",
+    "is_imported",
 ]

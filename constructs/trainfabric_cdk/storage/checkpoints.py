@@ -1,4 +1,4 @@
-"""The checkpoint bucket is nobody else's: no data bucket, and linked by no file system."""
+"""What a bucket is to the fleets and file systems of an app: checkpoints are in one that is nobody else's."""
 
 from __future__ import annotations
 
@@ -32,6 +32,11 @@ def holder_of_checkpoints(scope: IConstruct, bucket: s3.IBucket) -> str | None:
     """Path of a construct of this app whose checkpoint bucket this is, or `None`."""
     held = ((one, getattr(one, "checkpoint_bucket", None)) for one in scope.node.root.node.find_all())
     return next((one.node.path for one, other in held if other is not None and _are_one(other, bucket)), None)
+
+
+def is_imported(bucket: s3.IBucket) -> bool:
+    """Whether a bucket exists already, as far as this app knows."""
+    return bucket.node.default_child is None
 
 
 def _are_one(one: s3.IBucket, other: s3.IBucket) -> bool:
