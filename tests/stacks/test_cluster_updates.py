@@ -42,8 +42,8 @@ def synthesise(outdir: Path, **changes: Any) -> list[str]:
             {"fleet": {"max_spot_price": 30.5}},
             [
                 "Scheduling.SlurmQueues[train].ComputeResources[train-nodes].SpotPrice: the change replaces the "
-                "queue's nodes, each when its job has ended [ack: trainfabric:clusterUpdate:Scheduling.SlurmQueues[train]."
-                "ComputeResources[train-nodes].SpotPrice]"
+                "queue's nodes, each when its job has ended [ack: trainfabric:clusterUpdate:Scheduling.SlurmQueues"
+                "[train].ComputeResources[train-nodes].SpotPrice]"
             ],
         ),
         (
