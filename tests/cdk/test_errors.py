@@ -79,6 +79,7 @@ def test_values_that_are_settled_at_deploy_time_are_not_known() -> None:
         [],
         {"key": "value"},
     ],
+    ids=lambda value: type(value).__name__,  # names of tokens differ between processes
 )
 def test_what_is_known_without_asking_the_cdk_is_what_the_cdk_says(value: object) -> None:
     assert is_known(value) is not Token.is_unresolved(value)

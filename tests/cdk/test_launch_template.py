@@ -22,11 +22,12 @@ def launch_data(properties: Callable[[str], list[dict[str, Any]]]) -> LaunchData
 
 @pytest.mark.parametrize("name", [name for name, row in INSTANCE_TYPES.items() if row.efa_interface_count])
 def test_interfaces_are_those_of_the_catalog(make_fleet: MakeFleet, launch_data: LaunchData, name: str) -> None:
-    trainium = INSTANCE_TYPES[name].maker == "aws"
-    make_fleet(instance_type=name, nodes=1, image_id="ami-0123456789abcdef0", own_command=trainium)
+    row = INSTANCE_TYPES[name]
+    given: dict[str, Any] = {"own_command": row.maker == "aws", "image_id": "ami-0123456789abcdef0"}
+    make_fleet(instance_type=name, nodes=1, **given, **({} if row.cluster_placement else {"placement_group": None}))
 
     shown = [(i["NetworkCardIndex"], i["DeviceIndex"], i["InterfaceType"]) for i in launch_data()["NetworkInterfaces"]]
-    assert shown == [(i.card, i.device, i.type.value) for i in efa_interfaces(INSTANCE_TYPES[name])]
+    assert shown == [(i.card, i.device, i.type.value) for i in efa_interfaces(row)]
 
 
 def test_a_type_that_ec2_described_to_the_user_alone_gets_its_interfaces(
