@@ -14,15 +14,18 @@ from trainfabric_cdk.errors import is_known
 from trainfabric_plan.errors import Mistake
 from trainfabric_plan.partitions import GROUP_OF_REGION, KEY_OF_REGION, is_of_region, region_rule
 
-_IMAGE = re.compile(r"ami-([0-9a-f]{8}|[0-9a-f]{17})|resolve:ssm:[A-Za-z0-9_./-]+(:[A-Za-z0-9_.-]+)?")
-_ZONE = re.compile(r"(?P<region>[a-z]{2,3}(-[a-z]+)+-\d)(-[a-z0-9]+)*[a-z]")
+_IMAGE = re.compile(
+    r"ami-([0-9a-f]{8}|[0-9a-f]{17})"
+    r"|resolve:ssm:(arn:aws[a-z-]*:ssm:[a-z0-9-]+:\d{12}:parameter/)?[A-Za-z0-9_./-]+(:[A-Za-z0-9_.-]+)?"
+)
+_ZONE = re.compile(r"(?P<region>[a-z]{2,4}(-[a-z]+)+-\d)(-[a-z0-9]+)*[a-z]")
 _ZONE_ID = re.compile(r"[a-z]+\d-([a-z]+\d-)?az\d+")
 _FILE_SYSTEM, _MOUNT_NAME = re.compile(r"fs-[0-9a-f]{17}"), re.compile(r"[A-Za-z0-9_-]{1,8}")
 
 
 def image_mistakes(where: str, image_id: str | None) -> Iterator[Mistake]:
-    """An AMI, or a parameter that names one, which EC2 reads at every launch (EC2 User Guide, "Use a Systems Manager
-    parameter instead of an AMI ID", read 2026-12-01)."""
+    """An AMI, or a parameter that names one, of this account or shared from another, which is read at every launch (EC2
+    Auto Scaling User Guide, "Use AWS Systems Manager parameters instead of AMI IDs", read 2026-12-01)."""
     if image_id is not None and is_known(image_id) and not _IMAGE.fullmatch(image_id):
         rule = "ami- and 8 or 17 hexadecimal digits, or resolve:ssm: and the name of a parameter"
         yield Mistake(where=where, name="image_id", rule=rule, got=repr(image_id))

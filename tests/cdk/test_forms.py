@@ -7,7 +7,10 @@ from typing import Any
 
 import aws_cdk as cdk
 import pytest
+from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_s3 as s3
+from aws_cdk import aws_ssm as ssm
+from constructs import Construct
 
 from trainfabric_cdk import (
     EfaSecurityGroup,
@@ -15,6 +18,7 @@ from trainfabric_cdk import (
     LustreLink,
     LustreLinkedToS3,
     PropertyError,
+    SharedHome,
     SpotTrainingFleet,
     TrainingVpc,
 )
@@ -34,7 +38,15 @@ def test_what_is_no_image_is_refused(make_fleet: Callable[..., SpotTrainingFleet
     )
 
 
-@pytest.mark.parametrize("image", ["ami-12345678", "resolve:ssm:/ours/image", "resolve:ssm:ours:3"])
+@pytest.mark.parametrize(
+    "image",
+    [
+        "ami-12345678",
+        "resolve:ssm:/ours/image",
+        "resolve:ssm:ours:3",
+        "resolve:ssm:arn:aws:ssm:us-east-1:210987654321:parameter/golden/gpu:7",
+    ],
+)
 def test_images_are_named_by_id_or_by_a_parameter(
     make_fleet: Callable[..., SpotTrainingFleet], properties: Callable[[str], Any], image: str
 ) -> None:
@@ -65,6 +77,47 @@ def test_what_is_no_zone_of_the_region_is_refused(stack: cdk.Stack, zone: str, r
 @pytest.mark.parametrize("zone", ["us-east-1f", "us-east-1-atl-2a"])
 def test_zones_and_local_zones_of_the_region_are_taken(stack: cdk.Stack, zone: str) -> None:
     TrainingVpc(stack, "Network", availability_zone=zone)
+
+
+def test_zones_of_the_european_sovereign_cloud_are_zones() -> None:
+    stack = cdk.Stack(cdk.App(), "Sovereign", env=cdk.Environment(account="123456789012", region="eusc-de-east-1"))
+
+    TrainingVpc(stack, "Network", availability_zone="eusc-de-east-1a")
+
+
+def test_what_a_lookup_has_not_found_yet_is_not_judged(
+    stack: cdk.Stack, make_fleet: Callable[..., SpotTrainingFleet]
+) -> None:
+    """The command line looks only after an app that did not fail, and then tries again."""
+    value = ssm.StringParameter.value_from_lookup(stack, "/ours/value")
+    image = ec2.MachineImage.lookup(name="ours").get_image(stack).image_id
+
+    TrainingVpc(stack, "First", availability_zone=stack.availability_zones[0])
+    TrainingVpc(stack, "Looked", availability_zone=value)
+    ExistingLustre(stack, "Lustre", file_system_id=value, mount_name=value)
+    make_fleet(image_id=image, security_group=lambda network: EfaSecurityGroup(stack, "Found", vpc=network.vpc))
+
+
+def test_a_vpc_that_is_looked_up_is_not_told_apart_from_one_that_is_named(stack: cdk.Stack) -> None:
+    found = ec2.Vpc.from_lookup(stack, "Found", vpc_id="vpc-0123456789abcdef0")
+    named = ec2.Vpc.from_vpc_attributes(
+        stack, "Named", vpc_id="vpc-0123456789abcdef0", availability_zones=["us-east-1a"]
+    )
+    subnet = ec2.Subnet.from_subnet_id(stack, "Subnet", "subnet-0123456789abcdef0")
+    group = EfaSecurityGroup(stack, "Nodes", vpc=named)
+
+    SharedHome(stack, "Home", kind="efs", vpc=found, subnet=subnet, client_security_group=group)
+
+
+def test_attributes_of_somebody_elses_constructs_are_theirs(
+    stack: cdk.Stack, make_fleet: Callable[..., SpotTrainingFleet]
+) -> None:
+    theirs: Any = Construct(stack, "Theirs")
+    theirs.checkpoint_bucket, theirs.linked_buckets = "my-checkpoints", None
+
+    make_fleet()
+    other = cdk.Stack(cdk.App.of(stack), "Other")
+    lustre(other, bucket=s3.Bucket.from_bucket_name(other, "Data", "demo-data"))
 
 
 def test_a_stack_for_any_region_takes_any_zone() -> None:

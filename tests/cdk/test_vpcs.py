@@ -62,28 +62,40 @@ def test_a_fleet_takes_no_subnet_and_no_group_of_another_vpc(
     ]
 
 
+def file_system(kind: str, stack: cdk.Stack, **place: Any) -> object:
+    if kind == "lustre":
+        bucket = s3.Bucket.from_bucket_name(stack, "Data", "demo-data")
+        return LustreLinkedToS3(stack, "Made", bucket=bucket, **place)
+    return SharedHome(stack, "Made", kind="efs", **place)
+
+
 @pytest.mark.parametrize("kind", ["lustre", "home"])
-def test_a_file_system_takes_no_subnet_and_no_clients_of_another_vpc(
+def test_a_file_system_takes_no_subnet_of_another_vpc(
     stack: cdk.Stack, networks: tuple[TrainingVpc, TrainingVpc], kind: str
 ) -> None:
     one, other = networks
-    place: dict[str, Any] = {
-        "vpc": one.vpc,
-        "subnet": other.private_subnet,
-        "client_security_group": EfaSecurityGroup(stack, "Nodes", vpc=other.vpc),
-    }
-    bucket = s3.Bucket.from_bucket_name(stack, "Data", "demo-data")
-
-    def make() -> object:
-        if kind == "lustre":
-            return LustreLinkedToS3(stack, "Made", bucket=bucket, **place)
-        return SharedHome(stack, "Made", kind="efs", **place)
+    nodes = EfaSecurityGroup(stack, "Nodes", vpc=one.vpc)
+    place: dict[str, Any] = {"vpc": one.vpc, "subnet": other.private_subnet, "client_security_group": nodes}
 
     foreign = FOREIGN.format(own="Demo/One/Vpc", other="Demo/Other/Vpc")
-    assert refusal(make) == [
-        f"Demo/Made: subnet must be {foreign}",
-        f"Demo/Made: client_security_group must be {foreign}",
-    ]
+    assert refusal(lambda: file_system(kind, stack, **place)) == [f"Demo/Made: subnet must be {foreign}"]
+
+
+@pytest.mark.parametrize("kind", ["lustre", "home"])
+@pytest.mark.parametrize("foreign", [True, False])
+def test_clients_of_another_vpc_are_warned_of_since_something_has_to_join_both(
+    stack: cdk.Stack, networks: tuple[TrainingVpc, TrainingVpc], warnings: Warnings, kind: str, foreign: bool
+) -> None:
+    one, other = networks
+    nodes = EfaSecurityGroup(stack, "Nodes", vpc=(other if foreign else one).vpc)
+    place: dict[str, Any] = {"vpc": one.vpc, "subnet": one.private_subnet, "client_security_group": nodes}
+
+    file_system(kind, stack, **place)
+
+    assert [text for text in warnings() if "clientsOfAnotherVpc" in text] == [
+        "client_security_group is in Demo/Other/Vpc, the file system in Demo/One/Vpc: nodes mount it only where a "
+        "peering or a transit gateway joins both [ack: trainfabric:clientsOfAnotherVpc]"
+    ] * foreign
 
 
 def test_a_cluster_takes_no_subnet_and_no_group_of_another_vpc(
@@ -111,24 +123,6 @@ def test_a_cluster_takes_no_subnet_and_no_group_of_another_vpc(
 
     foreign = FOREIGN.format(own="Demo/One/Vpc", other="Demo/Other/Vpc")
     assert found == [f"Slurm: subnet must be {foreign}", f"Slurm: security_group must be {foreign}"]
-
-
-def test_clients_of_a_vpc_that_the_app_peers_with_are_taken(
-    stack: cdk.Stack, networks: tuple[TrainingVpc, TrainingVpc]
-) -> None:
-    one, other = networks
-    ec2.CfnVPCPeeringConnection(stack, "Peering", vpc_id=one.vpc.vpc_id, peer_vpc_id=other.vpc.vpc_id)
-
-    home = SharedHome(
-        stack,
-        "Home",
-        kind="efs",
-        vpc=one.vpc,
-        subnet=one.private_subnet,
-        client_security_group=EfaSecurityGroup(stack, "Nodes", vpc=other.vpc),
-    )
-
-    assert home.mount.path == "/"
 
 
 def test_imported_vpcs_are_told_apart_by_their_ids(stack: cdk.Stack, make_fleet: Any) -> None:

@@ -21,7 +21,6 @@ def vpc_mistakes(
     subnet: ec2.ISubnet,
     *,
     group: ec2.ISecurityGroup | None = None,
-    clients: ec2.ISecurityGroup | None = None,
 ) -> Iterator[Mistake]:
     """A subnet or a security group of another VPC than the one given: EC2 says so when a node starts, not before.
 
@@ -32,14 +31,23 @@ def vpc_mistakes(
         vpc: The VPC.
         subnet: Its property `subnet`.
         group: Its property `security_group`.
-        clients: Its property `client_security_group`; that may be of a peered VPC, where the app makes the peering.
     """
     found: dict[str, str | None] = {"subnet": _vpc_of_subnet(subnet)}
     if group is not None:
         found["security_group"] = _vpc_of_group(group)
-    if clients is not None and not _makes_a_peering(scope):
-        found["client_security_group"] = _vpc_of_group(clients)
     yield from _foreign(scope, vpc, found)
+
+
+def warn_of_foreign_clients(scope: IConstruct, vpc: ec2.IVpc, clients: ec2.ISecurityGroup) -> None:
+    """Warn of clients in another VPC: a file system serves them over a peering or a transit gateway, whose making this
+    app may not show (FSx for Lustre Guide, "Accessing file systems from another VPC", read 2026-12-01)."""
+    other = _vpc_of_group(clients)
+    if other is not None and _are_two(scope, vpc.vpc_id, other):
+        Annotations.of(scope).add_warning_v2(
+            "trainfabric:clientsOfAnotherVpc",
+            f"client_security_group is in {_shown(scope, other)}, the file system in {_shown(scope, vpc.vpc_id)}: "
+            "nodes mount it only where a peering or a transit gateway joins both",
+        )
 
 
 def warn_of_docker_range(scope: IConstruct, vpc: ec2.IVpc) -> None:
@@ -100,7 +108,3 @@ def _vpc_of_subnet(subnet: ec2.ISubnet) -> str | None:
 def _vpc_of_group(group: ec2.ISecurityGroup) -> str | None:
     resource = group.node.default_child
     return resource.vpc_id if isinstance(resource, ec2.CfnSecurityGroup) else None
-
-
-def _makes_a_peering(scope: IConstruct) -> bool:
-    return any(isinstance(one, ec2.CfnVPCPeeringConnection) for one in scope.node.root.node.find_all())

@@ -22,7 +22,7 @@ def checkpoint_bucket_mistakes(scope: IConstruct, data: s3.IBucket, checkpoints:
         rule = "another bucket than data_bucket, which Lustre links"
         yield Mistake(where=scope.node.path, name="checkpoint_bucket", rule=rule, got=got, remedy=_REMEDY)
         return
-    for one in scope.node.root.node.find_all():
+    for one in _ours(scope):
         if any(_are_one(linked, checkpoints) for linked in getattr(one, "linked_buckets", ())):
             rule = f"a bucket that no Lustre file system links, as {one.node.path} does"
             yield Mistake(where=scope.node.path, name="checkpoint_bucket", rule=rule, got=got, remedy=_REMEDY)
@@ -30,8 +30,15 @@ def checkpoint_bucket_mistakes(scope: IConstruct, data: s3.IBucket, checkpoints:
 
 def holder_of_checkpoints(scope: IConstruct, bucket: s3.IBucket) -> str | None:
     """Path of a construct of this app whose checkpoint bucket this is, or `None`."""
-    held = ((one, getattr(one, "checkpoint_bucket", None)) for one in scope.node.root.node.find_all())
+    held = ((one, getattr(one, "checkpoint_bucket", None)) for one in _ours(scope))
     return next((one.node.path for one, other in held if other is not None and _are_one(other, bucket)), None)
+
+
+def _ours(scope: IConstruct) -> Iterator[IConstruct]:
+    """The constructs of trainfabric in the app: what an attribute of somebody else's is, nobody knows."""
+    for one in scope.node.root.node.find_all():
+        if any(kind.__module__.startswith("trainfabric_cdk.") for kind in type(one).__mro__):
+            yield one
 
 
 def is_imported(bucket: s3.IBucket) -> bool:

@@ -17,7 +17,7 @@ from constructs import Construct
 
 from trainfabric_cdk.errors import is_known, refuse
 from trainfabric_cdk.forms import existing_lustre_mistakes, key_mistakes
-from trainfabric_cdk.network import vpc_mistakes, zone_of
+from trainfabric_cdk.network import vpc_mistakes, warn_of_foreign_clients, zone_of
 from trainfabric_cdk.properties import checked_types
 from trainfabric_cdk.storage.lustre_alarms import LustreAlarms
 from trainfabric_cdk.storage.lustre_links import DATA_LINK, LustreLink, links_mistakes, make_links
@@ -176,9 +176,10 @@ class LustreLinkedToS3(Construct):
                 *_link_mistakes(self, wish, links, bucket),
                 *_key_mistakes(self, wish, encryption_key),
                 *key_mistakes(self, "encryption_key", encryption_key),
-                *vpc_mistakes(self, vpc, subnet, clients=client_security_group),
+                *vpc_mistakes(self, vpc, subnet),
             ]
         )
+        warn_of_foreign_clients(self, vpc, client_security_group)
         self.size = lustre_size(judged(wish))
         if self.size.beyond_the_quota:
             Annotations.of(self).add_warning_v2("trainfabric:lustreBeyondQuota", self.size.beyond_the_quota)

@@ -18,7 +18,7 @@ from constructs import Construct
 from trainfabric_cdk.acknowledge import NIST, acknowledge
 from trainfabric_cdk.errors import is_known, is_whole_number, refuse
 from trainfabric_cdk.forms import key_mistakes
-from trainfabric_cdk.network import vpc_mistakes
+from trainfabric_cdk.network import vpc_mistakes, warn_of_foreign_clients
 from trainfabric_cdk.properties import checked_types
 from trainfabric_plan.errors import Mistake
 
@@ -105,7 +105,8 @@ class SharedHome(Construct):
         super().__init__(scope, id)
         sizes = _mistakes(self.node.path, kind, capacity_gib)
         of_the_key = key_mistakes(self, "encryption_key", encryption_key)
-        refuse([*sizes, *of_the_key, *vpc_mistakes(self, vpc, subnet, clients=client_security_group)])
+        refuse([*sizes, *of_the_key, *vpc_mistakes(self, vpc, subnet)])
+        warn_of_foreign_clients(self, vpc, client_security_group)
         self.security_group = ec2.SecurityGroup(
             self, "SecurityGroup", vpc=vpc, description="Shared home of the nodes", allow_all_outbound=False
         )

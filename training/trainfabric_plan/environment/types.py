@@ -21,7 +21,7 @@ Name = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9-]{1,29}$")]
 BucketName = Annotated[
     str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$"), AfterValidator(checked_bucket_name)
 ]
-Region = Annotated[str, StringConstraints(pattern=r"^[a-z]{2}(-[a-z]+)+-\d$")]
+Region = Annotated[str, StringConstraints(pattern=r"^[a-z]{2,4}(-[a-z]+)+-\d$")]
 
 
 def _one_instance_type(value: Any) -> Any:
