@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeGuard
@@ -12,6 +11,7 @@ from aws_cdk import Token
 from constructs import IConstruct
 
 from trainfabric_plan.errors import InvalidInput, Mistake, TrainfabricError
+from trainfabric_plan.stand_ins import is_stand_in
 
 
 class PropertyError(InvalidInput):
@@ -42,19 +42,7 @@ def refuse(mistakes: Iterable[Mistake]) -> None:
 
 def is_known(*values: Any) -> bool:
     """Whether no value is a token, or stands in for one that a lookup finds later: only then can it be judged."""
-    return not any(_is_stand_in(value) or (_may_be_token(value) and Token.is_unresolved(value)) for value in values)
-
-
-_STAND_INS = re.compile(
-    r"ami-1234|vpc-12345|[ips]-1234[0-9a-z]|rtb-12345[sp]?|sg-12345678|1\.2\.3\.4/5|dummy\d[a-z]|dummy-value-for-.*",
-    re.DOTALL,
-)
-"""What lookups of the CDK (`from_lookup`, `value_from_lookup`, `availability_zones`) give in an app's first synthesis,
-before the command line has looked: it looks only after an app that did not fail (aws-cdk-lib 2.275, read 2026-12)."""
-
-
-def _is_stand_in(value: Any) -> bool:
-    return isinstance(value, str) and _STAND_INS.fullmatch(value) is not None
+    return not any(is_stand_in(value) or (_may_be_token(value) and Token.is_unresolved(value)) for value in values)
 
 
 def _may_be_token(value: Any) -> bool:

@@ -157,7 +157,7 @@ def test_openzfs_exports_to_the_ranges_of_the_network_where_they_are_known(
 ) -> None:
     vpc, subnet = network(stack)
 
-    make_home(kind="openzfs", vpc=vpc, subnet=subnet)
+    make_home(kind="openzfs", vpc=vpc, subnet=subnet, client_security_group=EfaSecurityGroup(stack, "Clients", vpc=vpc))
 
     (file_system,) = properties("AWS::FSx::FileSystem")
     (exports,) = file_system["OpenZFSConfiguration"]["RootVolumeConfiguration"]["NfsExports"]
@@ -165,6 +165,18 @@ def test_openzfs_exports_to_the_ranges_of_the_network_where_they_are_known(
     assert {tuple(one["Options"]) for one in exports["ClientConfigurations"]} == {
         ("rw", "crossmnt", "sync", "no_root_squash")
     }
+
+
+def test_openzfs_exports_to_whomever_the_group_lets_in_if_clients_may_be_elsewhere(
+    make_home: MakeHome, properties: Of, stack: cdk.Stack
+) -> None:
+    group = ec2.SecurityGroup.from_security_group_id(stack, "Somebody", "sg-0123456789abcdef0")
+
+    make_home(kind="openzfs", client_security_group=group)
+
+    (file_system,) = properties("AWS::FSx::FileSystem")
+    (exports,) = file_system["OpenZFSConfiguration"]["RootVolumeConfiguration"]["NfsExports"]
+    assert [one["Clients"] for one in exports["ClientConfigurations"]] == ["*"]
 
 
 def test_openzfs_in_a_network_of_ours_exports_to_its_range_alone(make_home: MakeHome, properties: Of) -> None:

@@ -410,7 +410,15 @@ NEEDED_AT_SYNTH: dict[str, dict[str, tuple[Value, str]]] = {
 
 UNSEEN: dict[str, dict[str, tuple[Value, str]]] = {
     "ExistingLustre": {"availability_zone": (text, "a check alone, which a token does not get")},
-    "LustreMount": {"availability_zone": (text, "a check alone, which a token does not get")},
+    "LustreMount": {
+        "availability_zone": (text, "a check alone, which a token does not get"),
+        "vpc_id": (text, "a check alone, which a token of nothing in the app does not get"),
+        "clients": (text, "a check alone, which a token of nothing in the app does not get"),
+    },
+    "SharedHomeMount": {
+        "vpc_id": (text, "a check alone, which a token of nothing in the app does not get"),
+        "clients": (text, "a check alone, which a token of nothing in the app does not get"),
+    },
     "ParallelClusterStack": {"vpc": (vpc, "it says which subnets are public; the subnet says where nodes are")},
     "SpotTrainingFleet": {
         "training_image": (text, "the job names it; nodes are let pull what is known to lie in ECR, else a warning"),

@@ -64,7 +64,7 @@ def test_a_fleet_takes_no_subnet_and_no_group_of_another_vpc(
 
 def file_system(kind: str, stack: cdk.Stack, **place: Any) -> object:
     if kind == "lustre":
-        bucket = s3.Bucket.from_bucket_name(stack, "Data", "demo-data")
+        bucket = s3.Bucket.from_bucket_name(stack, "Linked", "demo-data")
         return LustreLinkedToS3(stack, "Made", bucket=bucket, **place)
     return SharedHome(stack, "Made", kind="efs", **place)
 
@@ -96,6 +96,41 @@ def test_clients_of_another_vpc_are_warned_of_since_something_has_to_join_both(
         "client_security_group is in Demo/Other/Vpc, the file system in Demo/One/Vpc: nodes mount it only where a "
         "peering or a transit gateway joins both [ack: trainfabric:clientsOfAnotherVpc]"
     ] * foreign
+
+
+@pytest.mark.parametrize("kind", ["lustre", "home"])
+@pytest.mark.parametrize("where", ["there", "elsewhere", "other nodes"])
+def test_a_mount_that_nodes_do_not_reach_by_themselves_is_warned_of(
+    stack: cdk.Stack,
+    make_fleet: Any,
+    networks: tuple[TrainingVpc, TrainingVpc],
+    warnings: Warnings,
+    kind: str,
+    where: str,
+) -> None:
+    one, other = networks
+    of = other if where == "elsewhere" else one
+    nodes = EfaSecurityGroup(stack, "Theirs", vpc=one.vpc)
+    clients = nodes if where == "there" else EfaSecurityGroup(stack, "Clients", vpc=of.vpc)
+    made: Any = file_system(kind, stack, vpc=of.vpc, subnet=of.private_subnet, client_security_group=clients)
+    mount = {"lustre": made.mount} if kind == "lustre" else {"shared_home": made.mount}
+
+    make_fleet(vpc=lambda _: one.vpc, subnet=lambda _: one.private_subnet, security_group=lambda _: nodes, **mount)
+
+    name = "lustre" if kind == "lustre" else "sharedHome"
+    texts = {
+        "there": [],
+        "elsewhere": [
+            f"{name} is in Demo/Other/Vpc, the nodes in Demo/One/Vpc: they mount it only where a peering or a transit "
+            f"gateway joins both [ack: trainfabric:{name}OfAnotherVpc]"
+        ],
+        "other nodes": [
+            f"{name} lets in the nodes of another security group than theirs: the mount times out unless it is opened "
+            "to them as well. Give the file system the nodes' group as client_security_group "
+            f"[ack: trainfabric:{name}OfOtherNodes]"
+        ],
+    }
+    assert [text for text in warnings() if f"trainfabric:{name}Of" in text] == texts[where]
 
 
 def test_a_cluster_takes_no_subnet_and_no_group_of_another_vpc(

@@ -50,6 +50,7 @@ from trainfabric_cdk.network import (
     refuse_public_addresses,
     vpc_mistakes,
     warn_of_docker_range,
+    warn_of_foreign_mount,
     warn_of_no_s3_endpoint,
 )
 from trainfabric_cdk.placement import EfaClusterPlacementGroup
@@ -209,6 +210,10 @@ class SpotTrainingFleet(Construct):
             warn_of_no_s3_endpoint(self, vpc=vpc)
         warn_of_docker_range(self, vpc)
         warn_of_distant_lustre(self, subnet=subnet, lustre=lustre)
+        for name, mount in (("lustre", lustre), ("sharedHome", shared_home)):
+            if mount is not None:
+                clients, its_vpc = mount.clients, mount.vpc_id
+                warn_of_foreign_mount(self, name, vpc=vpc, group=security_group, vpc_id=its_vpc, clients=clients)
         warn_of_slow_network(self, instance, nodes=nodes, efa=efa, placed=is_close(workers, ranges))
         warn_of_closed_security_group(self, security_group, nodes=nodes, efa=efa)
         claim_environment(self, environment)

@@ -38,6 +38,47 @@ def vpc_mistakes(
     yield from _foreign(scope, vpc, found)
 
 
+def warn_of_foreign_mount(
+    scope: IConstruct, name: str, *, vpc: ec2.IVpc, group: ec2.ISecurityGroup, vpc_id: str | None, clients: str | None
+) -> None:
+    """Warn of a file system that nodes will not reach by itself: one of another VPC, or one that lets in other nodes.
+
+    Args:
+        scope: Construct that mounts it.
+        name: Its property.
+        vpc: Where the nodes are.
+        group: Group of the nodes.
+        vpc_id: Where the file system is, as far as it tells.
+        clients: Id of the group that it lets in, as far as it tells.
+    """
+    warn = Annotations.of(scope).add_warning_v2
+    if vpc_id is not None and _are_two(scope, vpc.vpc_id, vpc_id):
+        warn(
+            f"trainfabric:{name}OfAnotherVpc",
+            f"{name} is in {_shown(scope, vpc_id)}, the nodes in {_shown(scope, vpc.vpc_id)}: they mount it only where "
+            "a peering or a transit gateway joins both",
+        )
+    elif clients is not None and _are_two_groups(scope, group.security_group_id, clients):
+        warn(
+            f"trainfabric:{name}OfOtherNodes",
+            f"{name} lets in the nodes of another security group than theirs: the mount times out unless it is opened "
+            "to them as well. Give the file system the nodes' group as client_security_group",
+        )
+
+
+def _are_two_groups(scope: IConstruct, one: str, other: str) -> bool:
+    if is_known(one, other):
+        return one != other
+    groups = [made for made in scope.node.root.node.find_all() if isinstance(made, ec2.CfnSecurityGroup)]
+    found = [{made.node.path for made in groups if id in (made.attr_group_id, made.ref)} for id in (one, other)]
+    return all(found) and found[0] != found[1]
+
+
+def is_of_vpc(group: ec2.ISecurityGroup, vpc: ec2.IVpc) -> bool:
+    """Whether a group is known to be of this VPC."""
+    return _vpc_of_group(group) == vpc.vpc_id
+
+
 def warn_of_foreign_clients(scope: IConstruct, vpc: ec2.IVpc, clients: ec2.ISecurityGroup) -> None:
     """Warn of clients in another VPC: a file system serves them over a peering or a transit gateway, whose making this
     app may not show (FSx for Lustre Guide, "Accessing file systems from another VPC", read 2026-12-01)."""

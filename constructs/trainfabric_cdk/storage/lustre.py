@@ -38,11 +38,15 @@ class LustreMount:
         dns_name: DNS name.
         mount_name: Mount name.
         availability_zone: Zone of its servers, if it is known: a fleet in another one is warned about.
+        vpc_id: VPC of its servers, likewise.
+        clients: Id of the security group that it lets in, likewise.
     """
 
     dns_name: str
     mount_name: str
     availability_zone: str | None = None
+    vpc_id: str | None = None
+    clients: str | None = None
 
 
 class ExistingLustre(Construct):
@@ -91,7 +95,12 @@ class ExistingLustre(Construct):
         self.file_system_id = file_system_id
         stack = Stack.of(self)
         dns_name = f"{file_system_id}.fsx.{stack.region}.{stack.url_suffix}"
-        self.mount = LustreMount(dns_name=dns_name, mount_name=mount_name, availability_zone=availability_zone)
+        self.mount = LustreMount(
+            dns_name=dns_name,
+            mount_name=mount_name,
+            availability_zone=availability_zone,
+            clients=client_security_group.security_group_id if client_security_group else None,
+        )
 
 
 @jsii.implements(ec2.IConnectable)
@@ -201,6 +210,8 @@ class LustreLinkedToS3(Construct):
             dns_name=self._file_system.attr_dns_name,
             mount_name=self._file_system.attr_lustre_mount_name,
             availability_zone=zone_of(subnet),
+            vpc_id=vpc.vpc_id,
+            clients=client_security_group.security_group_id,
         )
         self.alarms = self._alarms(wish, links, alarm_topic) if alarms else None
 

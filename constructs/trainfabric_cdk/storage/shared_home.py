@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, cast
 
 import jsii
@@ -18,7 +18,7 @@ from constructs import Construct
 from trainfabric_cdk.acknowledge import NIST, acknowledge
 from trainfabric_cdk.errors import is_known, is_whole_number, refuse
 from trainfabric_cdk.forms import key_mistakes
-from trainfabric_cdk.network import vpc_mistakes, warn_of_foreign_clients
+from trainfabric_cdk.network import is_of_vpc, vpc_mistakes, warn_of_foreign_clients
 from trainfabric_cdk.properties import checked_types
 from trainfabric_plan.errors import Mistake
 
@@ -50,10 +50,14 @@ class SharedHomeMount:
     Attributes:
         server: DNS name or IP address.
         path: Exported path, `/` of EFS and `/fsx` of OpenZFS's root volume.
+        vpc_id: Its VPC, if it is known: a fleet in another one is warned about.
+        clients: Id of the security group that it lets in, likewise.
     """
 
     server: str
     path: str
+    vpc_id: str | None = None
+    clients: str | None = None
 
 
 @jsii.implements(ec2.IConnectable)
@@ -62,8 +66,9 @@ class SharedHome(Construct):
 
     Encrypted at rest, reached from the nodes' security group alone and through one port. NFS itself is not encrypted on
     its way: TLS to EFS takes the package amazon-efs-utils, which no image of ours has, and OpenZFS has none; nodes and
-    file system stand in one private subnet. OpenZFS exports to the ranges of VPC and subnet where both are known, else
-    to every address that the security group lets in. Both are backed up for a week or longer.
+    file system stand in one private subnet. OpenZFS exports to the ranges of VPC and subnet where both are known and
+    the clients are of this VPC, else to every address that the security group lets in: whom `connections` lets in from
+    elsewhere mounts a home on EFS. Both are backed up for a week or longer.
 
     Args:
         scope: Parent construct.
@@ -116,8 +121,11 @@ class SharedHome(Construct):
             made, self.mount = self._efs(subnet, key, rule)
         else:
             size = SMALLEST_GIB if capacity_gib is None else capacity_gib
-            made, self.mount = self._openzfs(vpc, subnet, key, size)
+            ranges = _client_ranges(vpc, subnet, client_security_group)
+            made, self.mount = self._openzfs(subnet, key, size, ranges)
             made.node.add_dependency(rule)
+        clients = client_security_group.security_group_id
+        self.mount = replace(self.mount, vpc_id=vpc.vpc_id, clients=clients)
         self.node.default_child = made
         self.file_system_id = made.ref
         Tags.of(made).add("Name", self.node.path)
@@ -166,7 +174,7 @@ class SharedHome(Construct):
         return made, SharedHomeMount(server=target.attr_ip_address, path="/")
 
     def _openzfs(
-        self, vpc: ec2.IVpc, subnet: ec2.ISubnet, key: str | None, capacity_gib: int
+        self, subnet: ec2.ISubnet, key: str | None, capacity_gib: int, ranges: list[str]
     ) -> tuple[CfnResource, SharedHomeMount]:
         made = _OpenZfs(
             self,
@@ -182,7 +190,7 @@ class SharedHome(Construct):
                 throughput_capacity=_OPENZFS_MBPS,
                 automatic_backup_retention_days=_BACKUP_DAYS,
                 copy_tags_to_backups=True,
-                root_volume_configuration=_root_volume(_client_ranges(vpc, subnet)),
+                root_volume_configuration=_root_volume(ranges),
             ),
         )
         return made, SharedHomeMount(server=made.attr_dns_name, path="/fsx")
@@ -208,11 +216,14 @@ def _root_volume(ranges: list[str]) -> fsx.CfnFileSystem.RootVolumeConfiguration
     )
 
 
-def _client_ranges(vpc: ec2.IVpc, subnet: ec2.ISubnet) -> list[str]:
+def _client_ranges(vpc: ec2.IVpc, subnet: ec2.ISubnet, clients: ec2.ISecurityGroup) -> list[str]:
     """Who may mount: the VPC's range, and the nodes' where it is of another block of the VPC.
 
-    An imported VPC or subnet that does not say its range would shut nodes out, and they are let in by group already.
+    An imported VPC or subnet that does not say its range would shut nodes out, and so would any range of clients that
+    are not known to be of this VPC; they are let in by group already.
     """
+    if not is_of_vpc(clients, vpc):
+        return ["*"]
     whole, nodes = _range(lambda: vpc.vpc_cidr_block), _range(lambda: subnet.ipv4_cidr_block)
     if whole is None or nodes is None:
         return ["*"]
