@@ -18,7 +18,7 @@ _UNREADABLE = (*UNREADABLE, AttributeError, LookupError, TypeError, ValueError)
 """What reading an answer ends with where something else than AWS gave it: no XML, a field that is not there."""
 
 
-class NotAws(BotoCoreError):
+class NotAws(BotoCoreError):  # type: ignore[misc, unused-ignore]  # botocore has types only where stubs are installed
     """An answer that cannot be read, or has no request id: a proxy's page, a captive portal's."""
 
     fmt = "an answer that is not of AWS"
