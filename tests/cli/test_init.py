@@ -124,7 +124,7 @@ def test_a_directory_beside_unrelated_files_is_taken(trainfabric: Any) -> None:
         ),
         (
             ("mine", "--region", "here"),
-            "trainfabric init: --region must be text that matches ^[a-z]{2}(-[a-z]+)+-\\d$, got 'here'\n",
+            "trainfabric init: --region must be text that matches ^[a-z]{2,4}(-[a-z]+)+-\\d$, got 'here'\n",
         ),
     ],
 )
