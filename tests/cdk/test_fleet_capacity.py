@@ -12,29 +12,12 @@ import pytest
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk.assertions import Template
 
+from tests.plan.account_facts import SPOT_ALONE
 from trainfabric_cdk import Capacity, Coordinator, EfaClusterPlacementGroup, PropertyError, SpotTrainingFleet
 
 MakeFleet = Callable[..., SpotTrainingFleet]
 
 RESERVATION = "cr-0123456789abcdef0"
-SPOT_ALONE = {
-    "region": "us-east-1",
-    "date": "2026-11-30",
-    "source": "DescribeInstanceTypes",
-    "accelerator": None,
-    "accelerators": 0,
-    "accelerator_memory_mib": 0,
-    "maker": None,
-    "vcpus": 8,
-    "memory_gib": 32,
-    "nvme_gb": 0,
-    "architecture": "x86_64",
-    "network_gbps": 100,
-    "cards": [{"interfaces": 4, "efa": True}],
-    "usage_classes": ["spot"],
-    "cluster_placement": True,
-}
-"""A type that EC2 does not sell on demand, as an account's own facts may say; the catalog has none."""
 
 
 @pytest.fixture

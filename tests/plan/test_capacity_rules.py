@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.plan.account_facts import SPOT_ALONE
 from trainfabric_plan.capacity import are_too_many_for_a_block, partial_ultraserver
 from trainfabric_plan.catalog import INSTANCE_TYPES
 
@@ -86,26 +87,6 @@ def test_what_ec2_does_not_accept_together_is_refused(
     mistakes: Callable[[dict[str, Any]], list[str]], changes: dict[str, Any], message: str
 ) -> None:
     assert mistakes(changes) == [message]
-
-
-SPOT_ALONE = {
-    "region": "us-east-1",
-    "date": "2026-11-30",
-    "source": "DescribeInstanceTypes",
-    "accelerator": None,
-    "accelerators": 0,
-    "accelerator_memory_mib": 0,
-    "maker": None,
-    "vcpus": 8,
-    "memory_gib": 32,
-    "nvme_gb": 0,
-    "architecture": "x86_64",
-    "network_gbps": 100,
-    "cards": [{"interfaces": 4, "efa": True}],
-    "usage_classes": ["spot"],
-    "cluster_placement": True,
-}
-"""A type that EC2 does not sell on demand, as an account's own facts may say."""
 
 
 @pytest.mark.parametrize(

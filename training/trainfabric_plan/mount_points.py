@@ -42,6 +42,10 @@ OF_THE_SYSTEM = (
 PARENTS = ("/home", "/media", "/mnt", "/opt", "/srv")
 """These cannot be mounted over; a directory below them can."""
 
+_OURS = ("/home", "/opt/amazon", Paths.INSTALL)
+OF_PARALLELCLUSTER = frozenset((*OF_THE_SYSTEM, *PARENTS)).difference(_OURS)
+"""Those that ParallelCluster itself refuses."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class MountPointProblem:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from trainfabric_plan.mount_points import OF_PARALLELCLUSTER
 from trainfabric_plan.parallelcluster.broken import Broken
 from trainfabric_plan.parallelcluster.rule import SCHEMA, VALIDATORS, error, warning
 from trainfabric_plan.parallelcluster.view import Cluster, Part
@@ -28,33 +29,6 @@ _NOT_OF_A_BACKUP = (
     "ExportPath",
     "ImportedFileChunkSize",
     "KmsKeyId",
-)
-_RESERVED = frozenset(
-    [
-        "/bin",
-        "/boot",
-        "/dev",
-        "/etc",
-        "/lib",
-        "/lib64",
-        "/media",
-        "/mnt",
-        "/opt",
-        "/opt/parallelcluster",
-        "/opt/parallelcluster/shared",
-        "/opt/parallelcluster/shared_login_nodes",
-        "/opt/slurm",
-        "/opt/intel",
-        "/proc",
-        "/root",
-        "/run",
-        "/sbin",
-        "/srv",
-        "/sys",
-        "/tmp",
-        "/usr",
-        "/var",
-    ]
 )
 _THROUGHPUTS = {"PERSISTENT_1": (50, 100, 200), "PERSISTENT_2": (125, 250, 500, 1000)}
 MOST_LINKS = 8
@@ -151,7 +125,7 @@ def _mount_dirs(cluster: Cluster) -> Iterator[Broken]:
         if mount is None:
             continue
         at, path = part.path("MountDir"), f"/{mount.strip('/')}"
-        if path in _RESERVED:
+        if path in OF_PARALLELCLUSTER:
             yield Broken(at=at, rule="a directory that the system does not use", got=mount, remedy="use /fsx")
         for other, where in seen.items():
             if path == other or path.startswith(f"{other}/") or other.startswith(f"{path}/"):
