@@ -101,8 +101,9 @@ class LocalNode:
 
     def ranks(self, epoch: int) -> list[Rank]:
         """The ranks of an epoch on this node, as far as they have said anything."""
-        files = self.directory.glob(f"**/epochs/{epoch:08d}/ranks/[0-9]*.json")
-        found = [json.loads(file.read_text()) for file in files if not file.name.endswith(".end.json")]
+        files = _files_below(self.directory, f"epochs/{epoch:08d}/ranks/[0-9]*.json")
+        texts = [_text(file) for file in files if not file.name.endswith(".end.json")]
+        found = [json.loads(text) for text in texts if text]
         return [Rank(rank=line["rank"], pid=line["pid"], step=line["step"]) for line in found]
 
     def ask(self, fault: str) -> None:
@@ -167,7 +168,7 @@ class Lab:
     def steps(self) -> list[dict[str, Any]]:
         """All steps of all epochs in the files of the nodes, by time, each with its `epoch`."""
         found = []
-        for file in self.session.nodes.glob(f"*/**/epochs/*/output/{STEPS_FILE}"):
+        for file in _files_below(self.session.nodes, f"epochs/*/output/{STEPS_FILE}"):
             for line in _whole_lines(file):
                 found.append({"epoch": int(file.parents[1].name), **line})
         return sorted(found, key=lambda line: str(line["time"]))
@@ -351,9 +352,21 @@ def kill(pid: int | None) -> None:
     os.kill(pid, signal.SIGKILL)
 
 
+def _files_below(directory: Path, pattern: str) -> Iterator[Path]:
+    """Files whose path matches a pattern; directories that go away meanwhile (a node's terminate) hold none."""
+    for folder, _, names in os.walk(directory):
+        yield from (found for name in names if (found := Path(folder, name)).match(pattern))
+
+
 def _whole_lines(file: Path) -> list[dict[str, Any]]:
-    whole, _, _ = file.read_bytes().rpartition(b"\n")
+    whole, _, _ = _text(file).rpartition("\n")
     return [json.loads(line) for line in whole.splitlines() if line]
+
+
+def _text(file: Path) -> str:
+    with contextlib.suppress(FileNotFoundError):
+        return file.read_text()
+    return ""
 
 
 def _processes_with(text: str) -> Iterator[tuple[int, str]]:
