@@ -221,6 +221,7 @@ def test_a_cluster_in_a_network_that_is_looked_up_is_synthesised_before_anything
         data_bucket=s3.Bucket.from_bucket_name(stack, "Data", "demo-data"),
         checkpoint_bucket=s3.Bucket.from_bucket_name(stack, "Saves", "demo-saves"),
         file_system_id=value,
+        version="3.16.1",
         custom_ami=ec2.MachineImage.lookup(name="ours").get_image(stack).image_id,
     )
 

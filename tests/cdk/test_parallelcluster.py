@@ -159,6 +159,13 @@ def test_a_custom_image_stands_beside_the_operating_system() -> None:
     }
 
 
+def test_a_cluster_of_an_image_whose_release_is_named_is_made(make_cluster: MakeCluster) -> None:
+    id, cluster = cluster_of(make_cluster(custom_ami="ami-12345678", version="3.15.0"))
+
+    assert id == "Cluster3150"
+    assert cluster["ClusterConfiguration"]["Image"]["CustomAmi"] == "ami-12345678"
+
+
 @pytest.mark.parametrize(
     ("given", "message"),
     [
@@ -171,6 +178,11 @@ def test_a_custom_image_stands_beside_the_operating_system() -> None:
             {"version": "4"},
             "Slurm: version must be a release 3.x.y from 3.14.1 on: Lambda refuses the Python of earlier ones, "
             "got 4; use 3.16.1",
+        ),
+        (
+            {"custom_ami": "ami-12345678"},
+            "Slurm: version must be given with custom_ami: the release that the image was built for, got nothing; such "
+            "as version='3.16.1'",
         ),
         ({"nodes": 0}, "Slurm: nodes must be at least 1, got 0"),
         ({"nodes": "8"}, "Slurm: nodes must be a whole number, got '8'"),

@@ -155,6 +155,7 @@ def cluster(stack: cdk.Stack, **given: Any) -> None:
         "nodes": 8,
         **buckets(stack),
         "file_system_id": "fs-0123456789abcdef0",
+        "version": "3.16.1",
     }
     ParallelClusterStack(cdk.App.of(stack), "It", env=ENV, **{**usual, **given})  # type: ignore[arg-type]
 

@@ -11,6 +11,7 @@ from trainfabric_plan.mount_points import OF_THE_SYSTEM, PARENTS, mount_point_pr
 
 KEY = "arn:aws:kms:us-east-1:123456789012:key/0f8e7d6c-0000-4000-8000-000000000000"
 SLURM = {"orchestrator": "parallelcluster"}
+IMAGE = {"fleet.ami_id": "ami-0123456789abcdef0", "parallelcluster.version": "3.16.1"}
 MOUNT_POINT = r"^(/[A-Za-z0-9_][A-Za-z0-9_-]*)+$"
 HIDES = "a directory that nothing else uses: mounting there hides files of the system"
 
@@ -36,7 +37,7 @@ HIDES = "a directory that nothing else uses: mounting there hides files of the s
             "remove it, or add fleet.ami_id",
         ),
         (
-            {**SLURM, "fleet.root_device": "/dev/xvda", "fleet.ami_id": "ami-0123456789abcdef0"},
+            {**SLURM, **IMAGE, "fleet.root_device": "/dev/xvda"},
             "fleet.root_device must be left out with parallelcluster, which reads it off the image, got /dev/xvda; "
             "remove fleet.root_device",
         ),
@@ -76,6 +77,17 @@ def test_a_head_node_of_another_architecture_than_the_nodes_is_refused(
     assert mistakes({**SLURM, **changes}) == [
         f"demo.yaml: parallelcluster.head_node_instance_type must be of architecture {message}"
     ]
+
+
+def test_an_image_for_slurm_needs_the_release_that_it_was_built_for(mistakes: Any, environment_data: Any) -> None:
+    image = {"fleet.ami_id": "ami-12345678"}
+
+    assert mistakes({**SLURM, **image}) == [
+        "demo.yaml: parallelcluster.version must be given beside fleet.ami_id: the release that the image was built "
+        'for, got nothing; such as parallelcluster.version: "3.16.1"'
+    ]
+    for sound in ({**SLURM, **image, "parallelcluster.version": "3.16.1"}, SLURM, image):
+        validate_environment(environment_data(sound), "demo.yaml")
 
 
 @pytest.mark.parametrize(

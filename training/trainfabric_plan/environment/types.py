@@ -226,7 +226,7 @@ class ParallelCluster(Strict):
     """Settings of the Slurm cluster when orchestrator is parallelcluster."""
 
     version: Annotated[str, StringConstraints(pattern=r"^3\.\d+\.\d+$")] = "3.16.1"
-    """AWS ParallelCluster release."""
+    """AWS ParallelCluster release. To be given with fleet.ami_id: the release that the image was built for."""
     head_node_instance_type: str = "m7i.2xlarge"
     """Instance type of the head node: one of the catalog, x86_64."""
 

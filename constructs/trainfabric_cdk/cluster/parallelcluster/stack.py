@@ -65,8 +65,9 @@ class ParallelClusterStack(Stack):
         workers: How the nodes of the queue are bought; `Capacity.spot()` if not given.
         efa: Elastic Fabric Adapter and a cluster placement group for the queue.
         head_node_instance_type: Type of the head node: of the catalog, and of the nodes' architecture.
-        version: ParallelCluster release, 3.14.1 or later.
-        custom_ami: AMI built for that release.
+        version: ParallelCluster release, 3.14.1 or later; 3.16.1 if not given. Needed with `custom_ami`.
+        custom_ami: AMI built for that release: nodes of another one stop while they start (aws-parallelcluster 3.16.1,
+            `resources/*/user_data.sh`).
         cluster_tags: Tags of every resource of the cluster.
         depends_on: What must exist before the cluster and outlive it, such as the `LustreLinkedToS3`.
         stack: Properties of the stack itself.
@@ -98,7 +99,7 @@ class ParallelClusterStack(Stack):
         workers: Capacity | None = None,
         efa: bool = True,
         head_node_instance_type: str = "m7i.2xlarge",
-        version: str = DEFAULT_VERSION,
+        version: str | None = None,
         custom_ami: str | None = None,
         cluster_tags: Mapping[str, str] | None = None,
         depends_on: Sequence[IDependable] = (),
@@ -106,9 +107,7 @@ class ParallelClusterStack(Stack):
     ) -> None:
         super().__init__(scope, id, **stack)
         refuse(node_mistakes(self.node.path, nodes, workers))
-        if not is_known(version):
-            remedy = "give it as text: logical ids follow from it"
-            raise property_error(self, "version", f"a release such as {DEFAULT_VERSION}", "a token", remedy)
+        version = self._release(version, custom_ami)
         if workers is not None and workers.kind not in _CAPACITY_TYPES:
             rule = "spot, on_demand, capacity_block or reservation: release 3.16.1 knows no interruptible reservations"
             raise property_error(self, "workers", rule, workers.kind.value, "use a SpotTrainingFleet")
@@ -138,6 +137,16 @@ class ParallelClusterStack(Stack):
         refuse(self._mistakes(version))
         self._check_configuration()
         self._cluster(version, (subnet.internet_connectivity_established, security_group, *depends_on))
+
+    def _release(self, version: str | None, custom_ami: str | None) -> str:
+        """Named by whoever has an image: a later default would not fit the image any more."""
+        if custom_ami is not None and version is None:
+            rule, remedy = "given with custom_ami: the release that the image was built for", "such as version='3.16.1'"
+            raise property_error(self, "version", rule, "nothing", remedy)
+        if not is_known(version):
+            remedy = "give it as text: logical ids follow from it"
+            raise property_error(self, "version", f"a release such as {DEFAULT_VERSION}", "a token", remedy)
+        return version or DEFAULT_VERSION
 
     def _check_head_node(self, instance_type: str, nodes: InstanceType) -> None:
         """All nodes of a cluster are of one architecture (aws-parallelcluster 3.16.1,

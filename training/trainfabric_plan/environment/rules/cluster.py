@@ -29,6 +29,19 @@ def _head_node(given: Sections) -> Iterator[Broken]:
         }
 
 
+def _release_of_the_image(given: Sections) -> Iterator[Broken]:
+    """An image is of one release (aws-parallelcluster 3.16.1, `CustomAmiTagValidator`, only warns of another one)."""
+    if not (given.parallelcluster and given.fleet and given.orchestrator == "parallelcluster"):
+        return
+    if given.fleet.ami_id and "version" not in given.parallelcluster.model_fields_set:
+        yield {
+            "name": "parallelcluster.version",
+            "rule": "given beside fleet.ami_id: the release that the image was built for",
+            "got": "nothing",
+            "remedy": f'such as parallelcluster.version: "{given.parallelcluster.version}"',
+        }
+
+
 def _fewest_nodes(given: Sections) -> Iterator[Broken]:
     fewest = given.fault_tolerance.minimum_nodes if given.fault_tolerance else None
     if given.fleet and fewest and fewest > given.fleet.nodes:
@@ -56,4 +69,4 @@ def _tags(given: Sections) -> Iterator[Broken]:
     return tag_problems(given.tags or {})
 
 
-RULES: tuple[Rule, ...] = (_head_node, _fewest_nodes, _only_for_a_fleet, _tags)
+RULES: tuple[Rule, ...] = (_head_node, _release_of_the_image, _fewest_nodes, _only_for_a_fleet, _tags)
