@@ -11,6 +11,7 @@ from constructs import IConstruct
 
 from trainfabric_cdk.capacity import Capacity
 from trainfabric_cdk.errors import is_known
+from trainfabric_plan.addresses import SOURCE_RULE, is_source
 from trainfabric_plan.errors import Mistake
 from trainfabric_plan.partitions import GROUP_OF_REGION, KEY_OF_REGION, is_of_region, region_rule
 
@@ -43,6 +44,12 @@ def zone_mistakes(where: str, zone: str, region: str) -> Iterator[Mistake]:
         yield Mistake(where=where, name=name, rule="the name of a zone, such as us-east-1a", got=repr(zone))
     elif is_known(region) and found["region"] != region:
         yield Mistake(where=where, name=name, rule=f"a zone of the stack's region, {region}", got=repr(zone))
+
+
+def source_mistakes(where: str, name: str, source: str | None) -> Iterator[Mistake]:
+    """What is wrong with where traffic may come from."""
+    if source is not None and is_known(source) and not is_source(source):
+        yield Mistake(where=where, name=name, rule=SOURCE_RULE, got=repr(source))
 
 
 def key_mistakes(scope: IConstruct, name: str, key: kms.IKey | None) -> Iterator[Mistake]:

@@ -14,6 +14,8 @@ from trainfabric_cdk.cluster.parallelcluster import ClusterConfiguration, Queue
 
 MakeCluster = Callable[..., ParallelClusterStack]
 
+BLOCK = Capacity.block("cr-0123456789abcdef0")
+
 QUEUE = Queue(name="train", instance_type="p4d.24xlarge", most_nodes=8, capacity="SPOT")
 CONFIGURATION = ClusterConfiguration(
     region="us-east-1",
@@ -157,6 +159,82 @@ def test_a_custom_image_stands_beside_the_operating_system() -> None:
         "Os": "ubuntu2404",
         "CustomAmi": "ami-12345678",
     }
+
+
+def test_ssh_reaches_the_head_node_from_nowhere_unless_somebody_says_from_where(make_cluster: MakeCluster) -> None:
+    _, closed = cluster_of(make_cluster())
+
+    assert closed["ClusterConfiguration"]["HeadNode"]["Ssh"] == {"AllowedIps": "127.0.0.1/32"}
+
+
+@pytest.mark.parametrize("source", ["10.20.0.0/16", "0.0.0.0/0", "pl-0123456789abcdef0", "pl-12345678"])
+def test_ssh_comes_from_a_range_or_a_prefix_list(make_cluster: MakeCluster, source: str) -> None:
+    _, cluster = cluster_of(make_cluster(ssh_from=source))
+
+    assert cluster["ClusterConfiguration"]["HeadNode"]["Ssh"] == {"AllowedIps": source}
+
+
+def test_nodes_that_stay_are_static_and_roles_are_bounded(make_cluster: MakeCluster) -> None:
+    boundary = "arn:aws:iam::123456789012:policy/boundary"
+    _, cluster = cluster_of(make_cluster(workers=Capacity.on_demand(), static_nodes=8, permissions_boundary=boundary))
+
+    (queue,) = cluster["ClusterConfiguration"]["Scheduling"]["SlurmQueues"]
+    (resource,) = queue["ComputeResources"]
+    assert (resource["MinCount"], resource["MaxCount"]) == (8, 8)
+    assert cluster["ClusterConfiguration"]["Iam"] == {"PermissionsBoundary": boundary}
+
+
+def test_nobody_is_bounded_unless_asked(make_cluster: MakeCluster) -> None:
+    _, cluster = cluster_of(make_cluster())
+
+    assert "Iam" not in cluster["ClusterConfiguration"]
+
+
+def test_static_spot_nodes_are_warned_of(make_cluster: MakeCluster) -> None:
+    stack = make_cluster(static_nodes=1)
+
+    (warning,) = Annotations.from_stack(stack).find_warning("*", Match.string_like_regexp("MinCount"))
+    assert "trainfabric:pcluster-static-spot" in str(warning.entry.data)
+
+
+def test_nodes_of_a_block_are_all_static_whether_it_is_said_or_not(make_cluster: MakeCluster) -> None:
+    _, cluster = cluster_of(make_cluster(workers=BLOCK, static_nodes=8))
+
+    (queue,) = cluster["ClusterConfiguration"]["Scheduling"]["SlurmQueues"]
+    assert queue["ComputeResources"][0]["MinCount"] == 8
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"static_nodes": 9}, "static_nodes must be at most the 8 of nodes, got 9"),
+        ({"static_nodes": -1}, "static_nodes must be at least 0, got -1"),
+        ({"static_nodes": 1.5}, "static_nodes must be a whole number, got 1.5"),
+        (
+            {"static_nodes": 4, "workers": BLOCK},
+            "static_nodes must be left out for a Capacity Block, whose nodes are all static, got 4",
+        ),
+        *(
+            (
+                {"ssh_from": source},
+                "ssh_from must be a range of IPv4 addresses that begins at its first, such as 10.20.0.0/16, or a "
+                f"prefix list (pl-…), got {source!r}",
+            )
+            for source in ("10.20.0.5/16", "10.20.0.5", "10.20.0.0/33", "pl-xyz", "", "fd00::/8", "10.0.0.0/255.0.0.0")
+        ),
+        (
+            {"permissions_boundary": "boundary"},
+            "Iam.PermissionsBoundary must be the ARN of a policy, got boundary",
+        ),
+    ],
+)
+def test_settings_that_parallelcluster_refuses_are_refused(
+    make_cluster: MakeCluster, given: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(PropertyError) as refused:
+        make_cluster(**given)
+
+    assert str(refused.value) == f"Slurm: {message}"
 
 
 def test_a_cluster_of_an_image_whose_release_is_named_is_made(make_cluster: MakeCluster) -> None:

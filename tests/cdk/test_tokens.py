@@ -105,7 +105,9 @@ TAKEN: dict[str, dict[str, Value]] = {
         "file_system_id": text,
         "head_node_instance_type": text,
         "mount_point": text,
+        "permissions_boundary": text,
         "security_group": group,
+        "ssh_from": text,
         "subnet": subnet,
         "workers": spot,
     },
@@ -153,6 +155,7 @@ NEEDED_AT_SYNTH: dict[str, dict[str, tuple[Value, str]]] = {
     "ParallelClusterStack": {
         "instance_type": (text, f"instance_type must be {TYPE}"),
         "nodes": (number, f"nodes must be at least 1, {LAUNCHED}"),
+        "static_nodes": (number, f"static_nodes must be at least 0, {LAUNCHED}"),
         "version": (
             text,
             "version must be a release such as 3.16.1, got a token; give it as text: logical ids follow from it",

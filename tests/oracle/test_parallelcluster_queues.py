@@ -56,7 +56,7 @@ ITS_OWN_GROUP = [
 """What it says of a reservation for which no group is named, and cannot know better."""
 
 
-def configuration(instance_type: str, workers: Capacity, *, efa: bool = True) -> Configuration:
+def configuration(instance_type: str, workers: Capacity, **more: Any) -> Configuration:
     """What a `ParallelClusterStack` with such a queue hands to the provider."""
     app = cdk.App(analytics_reporting=False)
     network = cdk.Stack(app, "Network")
@@ -75,7 +75,7 @@ def configuration(instance_type: str, workers: Capacity, *, efa: bool = True) ->
         instance_type=instance_type,
         nodes=4,
         workers=workers,
-        efa=efa,
+        **more,
         data_bucket=s3.Bucket.from_bucket_name(network, "Data", "demo-data"),
         checkpoint_bucket=s3.Bucket.from_bucket_name(network, "Checkpoints", "demo-checkpoints"),
         file_system_id="fs-0123456789abcdef0",
@@ -95,6 +95,20 @@ def deployed(value: Any) -> Any:
             return {key: deployed(one) for key, one in value.items()}
         case list():
             return [deployed(one) for one in value]
+    return value
+
+
+def as_text(value: Any) -> Any:
+    """The value as CloudFormation sends it on: every number and truth is a text."""
+    match value:
+        case bool():
+            return str(value).lower()
+        case int() | float():
+            return str(value)
+        case dict():
+            return {key: as_text(one) for key, one in value.items()}
+        case list():
+            return [as_text(one) for one in value]
     return value
 
 
@@ -130,6 +144,30 @@ def test_the_package_takes_every_way_to_buy_every_type_and_warns_only_of_groups_
     assert len(found) > 50
     without_group = {name for name in found if name.endswith((": reservation", ": resource group"))}
     assert {name: one for name, one in found.items() if one} == {name: [ITS_OWN_GROUP] for name in without_group}
+
+
+def test_the_package_says_the_same_of_numbers_and_truths_that_come_as_texts(
+    described: dict[str, Any], configurations: dict[str, Configuration]
+) -> None:
+    texts = {name: as_text(one) for name, one in configurations.items()}
+    assert texts["p5.48xlarge: spot"]["Scheduling"]["SlurmQueues"][0]["ComputeResources"][0]["MaxCount"] == "4"
+
+    assert said(described, texts) == said(described, configurations)
+
+
+def test_the_package_takes_every_setting_of_a_cluster(described: dict[str, Any]) -> None:
+    boundary = "arn:aws:iam::123456789012:policy/boundary"
+    on_demand = Capacity.on_demand()
+    given = {
+        "static nodes": configuration("p5.48xlarge", on_demand, static_nodes=4),
+        "SSH from a range": configuration("p5.48xlarge", on_demand, ssh_from="10.20.0.0/16"),
+        "SSH from a list": configuration("p5.48xlarge", on_demand, ssh_from="pl-0123456789abcdef0"),
+        "a boundary": configuration("p5.48xlarge", on_demand, permissions_boundary=boundary),
+        "an image": configuration("p5.48xlarge", on_demand, version="3.16.1", custom_ami="ami-0123456789abcdef0"),
+        "without EFA": configuration("p5.48xlarge", on_demand, efa=False),
+    }
+
+    assert {name: found for name, found in said(described, given).items() if found} == {}
 
 
 def changed(configuration: Configuration, queue: dict[str, Any], resource: dict[str, Any]) -> Configuration:

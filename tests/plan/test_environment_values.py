@@ -79,6 +79,35 @@ def test_a_head_node_of_another_architecture_than_the_nodes_is_refused(
     ]
 
 
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"parallelcluster.static_nodes": 5}, "static_nodes must be at most the 4 of nodes, got 5"),
+        (
+            {
+                "parallelcluster.static_nodes": 1,
+                "fleet.workers": "capacity_block",
+                "fleet.reservation": "cr-0123456789abcdef0",
+            },
+            "static_nodes must be left out for a Capacity Block, whose nodes are all static, got 1",
+        ),
+        (
+            {"parallelcluster.ssh_from": "10.20.0.5/16"},
+            "ssh_from must be a range of IPv4 addresses that begins at its first, such as 10.20.0.0/16, or a prefix "
+            "list (pl-…), got '10.20.0.5/16'",
+        ),
+        (
+            {"parallelcluster.permissions_boundary": "boundary"},
+            r"permissions_boundary must be text that matches ^arn:aws[a-z-]*:iam::\d{12}:policy/\S+$, got 'boundary'",
+        ),
+    ],
+)
+def test_settings_of_slurm_that_parallelcluster_refuses_are_refused(
+    mistakes: Any, changes: dict[str, Any], message: str
+) -> None:
+    assert mistakes({**SLURM, **changes}) == [f"demo.yaml: parallelcluster.{message}"]
+
+
 def test_an_image_for_slurm_needs_the_release_that_it_was_built_for(mistakes: Any, environment_data: Any) -> None:
     image = {"fleet.ami_id": "ami-12345678"}
 

@@ -61,6 +61,7 @@ def synthesise(outdir: Path, **changes: Any) -> list[str]:
                 "fails [ack: trainfabric:clusterUpdate:HeadNode.InstanceType]"
             ],
         ),
+        ({"parallelcluster": {"ssh_from": "10.20.0.0/16"}}, []),
         ({"parallelcluster": {"version": "3.16.0", "head_node_instance_type": "m7i.4xlarge"}}, []),
     ],
 )

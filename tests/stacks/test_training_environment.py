@@ -362,6 +362,18 @@ def test_a_recipe_that_fits_no_layout_is_refused_before_anything_is_deployed(
     )
 
 
+def test_what_the_file_says_of_slurm_reaches_its_stack(make_environment: MakeEnvironment) -> None:
+    boundary = "arn:aws:iam::123456789012:policy/boundary"
+    given = {"static_nodes": 1, "ssh_from": "10.20.0.0/16", "permissions_boundary": boundary}
+
+    made = deployed(make_environment(orchestrator="parallelcluster", parallelcluster=given))
+
+    assert made.cluster
+    configuration = made.cluster.configuration
+    assert configuration.queues[0].static_nodes == 1
+    assert (configuration.ssh_from, configuration.permissions_boundary) == ("10.20.0.0/16", boundary)
+
+
 def test_an_old_release_of_parallelcluster_is_refused_at_its_stack(make_environment: MakeEnvironment) -> None:
     wanted = make_environment(orchestrator="parallelcluster", parallelcluster={"version": "3.13.2"})
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 from dataclasses import dataclass
 
 RESERVED_BY_AWS = 5
@@ -21,6 +22,26 @@ DOCKER_BRIDGE = ipaddress.IPv4Network("172.17.0.0/16")
 """Range of docker0, Docker's bridge, if nobody configures another: a host routes these addresses to its containers, so
 that it reaches no peer that has one (AWS Cloud9 user guide, troubleshooting, "VPC IP addresses used by Docker", as
 quoted on qiita.com/suo-takefumi, read 2026-12-01). The Deep Learning images run Docker."""
+
+
+SOURCE_RULE = "a range of IPv4 addresses that begins at its first, such as 10.20.0.0/16, or a prefix list (pl-…)"
+"""What `is_source` asks for, in words."""
+
+_RANGE, _PREFIX_LIST = re.compile(r"[0-9.]+/[0-9]{1,2}"), re.compile(r"pl-([0-9a-f]{8}|[0-9a-f]{17})")
+
+
+def is_source(text: str) -> bool:
+    """Whether traffic may come from there: a range of IPv4 addresses, or one of EC2's prefix lists.
+
+    aws-parallelcluster 3.16.1 takes these for SSH (`is_cidr_or_prefix_list`), and EC2 for rules of security groups.
+    """
+    if _PREFIX_LIST.fullmatch(text):
+        return True
+    try:
+        ipaddress.IPv4Network(text)
+    except ValueError:
+        return False
+    return _RANGE.fullmatch(text) is not None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -228,7 +228,17 @@ class ParallelCluster(Strict):
     version: Annotated[str, StringConstraints(pattern=r"^3\.\d+\.\d+$")] = "3.16.1"
     """AWS ParallelCluster release. To be given with fleet.ami_id: the release that the image was built for."""
     head_node_instance_type: str = "m7i.2xlarge"
-    """Instance type of the head node: one of the catalog, x86_64."""
+    """Instance type of the head node: one of the catalog, of the nodes' architecture."""
+    static_nodes: Annotated[int, Field(ge=0)] = 0
+    """Nodes that are up from the start and stay, billed, whether jobs run or not. All nodes of a block are. With spot
+    workers the cluster is not made while EC2 has no capacity for them."""
+    ssh_from: str | None = None
+    """Range of addresses, such as 10.20.0.0/16, or prefix list (pl-…) from which SSH reaches the head node; nowhere if
+    not given: Session Manager opens a shell."""
+    permissions_boundary: (
+        Annotated[str, StringConstraints(pattern=r"^arn:aws[a-z-]*:iam::\d{12}:policy/\S+$")] | None
+    ) = None
+    """ARN of the policy that bounds every role that ParallelCluster makes."""
 
 
 class Environment(Strict):

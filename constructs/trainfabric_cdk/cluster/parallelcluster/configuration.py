@@ -15,6 +15,9 @@ from trainfabric_plan.errors import Mistake
 from trainfabric_plan.mount_points import mount_point_problem
 
 _QUEUE_NAME = re.compile(r"[a-z][a-z0-9-]{0,24}")
+NOWHERE = "127.0.0.1/32"
+"""Where SSH comes from that reaches nobody: ParallelCluster always makes a rule, from everywhere if not told."""
+
 _SESSION_MANAGER = "arn:{partition}:iam::aws:policy/AmazonSSMManagedInstanceCore"
 
 
@@ -32,6 +35,7 @@ class Queue:
         placement_group_name: Group that the reservation was made in.
         max_spot_price: Most US dollars per instance-hour; the on-demand price if `None`.
         efa: Elastic Fabric Adapter, and with it a cluster placement group.
+        static_nodes: Nodes that are up from the start and stay; all of a block are, whatever is said here.
     """
 
     name: str
@@ -43,6 +47,7 @@ class Queue:
     placement_group_name: str | None = None
     max_spot_price: float | None = None
     efa: bool = True
+    static_nodes: int = 0
 
     def mistakes(self, where: str) -> Iterator[Mistake]:
         """Every rule of ParallelCluster that this queue breaks."""
@@ -66,7 +71,7 @@ class Queue:
         resource: dict[str, Any] = {
             "Name": f"{self.name}-nodes",
             "InstanceType": self.instance_type,
-            "MinCount": self.most_nodes if self.capacity == "CAPACITY_BLOCK" else 0,
+            "MinCount": self.most_nodes if self.capacity == "CAPACITY_BLOCK" else self.static_nodes,
             "MaxCount": self.most_nodes,
             "Efa": {"Enabled": self.efa},
         }
@@ -101,6 +106,8 @@ class ClusterConfiguration:
         mount_point: Where the nodes mount it.
         buckets: Bucket names, and whether the nodes write there.
         custom_ami: AMI built for the same ParallelCluster release; its own Ubuntu 24.04 image if `None`.
+        ssh_from: Range of addresses or prefix list from which SSH reaches the head node; from nowhere if `None`.
+        permissions_boundary: ARN of the policy that bounds every role of the cluster.
         tags: Tags of every resource of the cluster.
     """
 
@@ -114,6 +121,8 @@ class ClusterConfiguration:
     mount_point: str
     buckets: Mapping[str, bool]
     custom_ami: str | None = None
+    ssh_from: str | None = None
+    permissions_boundary: str | None = None
     tags: Mapping[str, str] = field(default_factory=dict)
 
     def mistakes(self, where: str) -> Iterator[Mistake]:
@@ -135,6 +144,7 @@ class ClusterConfiguration:
         image: dict[str, Any] = {"Os": "ubuntu2404"}
         if self.custom_ami:
             image["CustomAmi"] = self.custom_ami
+        bounded = {"Iam": {"PermissionsBoundary": self.permissions_boundary}} if self.permissions_boundary else {}
         return {
             "Region": self.region,
             "Image": image,
@@ -142,6 +152,7 @@ class ClusterConfiguration:
                 "InstanceType": self.head_node_instance_type,
                 "Networking": {"SubnetId": self.subnet_id, "AdditionalSecurityGroups": [self.security_group_id]},
                 "LocalStorage": {"RootVolume": {"Encrypted": True, "VolumeType": "gp3"}},
+                "Ssh": {"AllowedIps": self.ssh_from or NOWHERE},
                 "Imds": {"Secured": True},
                 "Iam": self._iam(),
             },
@@ -163,6 +174,7 @@ class ClusterConfiguration:
                     "FsxLustreSettings": {"FileSystemId": self.file_system_id},
                 }
             ],
+            **bounded,
             "Imds": {"ImdsSupport": "v2.0"},
             "Monitoring": {"Logs": {"CloudWatch": {"Enabled": True, "RetentionInDays": 30}}},
             "Tags": [{"Key": key, "Value": value} for key, value in sorted(self.tags.items())],

@@ -12,11 +12,11 @@ from aws_cdk import aws_s3 as s3
 from constructs import Construct, IDependable
 
 from trainfabric_cdk.cluster.parallelcluster.configuration import ClusterConfiguration, Queue, version_mistakes
-from trainfabric_cdk.errors import at_construct, is_known, property_error, refuse
+from trainfabric_cdk.errors import at_construct, is_known, is_whole_number, property_error, refuse
 from trainfabric_cdk.fleet import Capacity
 from trainfabric_cdk.fleet.capacity_checks import check_queue_capacity
 from trainfabric_cdk.fleet.checks import checked_instance, node_mistakes
-from trainfabric_cdk.forms import capacity_region_mistakes
+from trainfabric_cdk.forms import capacity_region_mistakes, source_mistakes
 from trainfabric_cdk.network import node_interfaces, refuse_public_addresses, vpc_mistakes
 from trainfabric_cdk.properties import checked_types
 from trainfabric_cdk.storage import checkpoint_bucket_mistakes
@@ -26,7 +26,7 @@ from trainfabric_plan.catalog import instance_type as catalog_row
 from trainfabric_plan.catalog.instances import HEAD_NODES
 from trainfabric_plan.contract import Paths, Tag
 from trainfabric_plan.errors import Mistake
-from trainfabric_plan.parallelcluster import Severity, check
+from trainfabric_plan.parallelcluster import Severity, check, static_nodes_rule
 
 DEFAULT_VERSION = "3.16.1"
 
@@ -68,6 +68,11 @@ class ParallelClusterStack(Stack):
         version: ParallelCluster release, 3.14.1 or later; 3.16.1 if not given. Needed with `custom_ami`.
         custom_ami: AMI built for that release: nodes of another one stop while they start (aws-parallelcluster 3.16.1,
             `resources/*/user_data.sh`).
+        static_nodes: Nodes of the queue that are up from the start and stay up, billed, whether jobs run or not. All
+            nodes of a block are, and a spot queue has better none: the cluster is not made while EC2 has no capacity.
+        ssh_from: Range of addresses, such as 10.20.0.0/16, or prefix list (pl-…) from which SSH reaches the head node;
+            from nowhere if not given, Session Manager opens a shell.
+        permissions_boundary: ARN of the policy that bounds every role that ParallelCluster makes.
         cluster_tags: Tags of every resource of the cluster.
         depends_on: What must exist before the cluster and outlive it, such as the `LustreLinkedToS3`.
         stack: Properties of the stack itself.
@@ -101,19 +106,23 @@ class ParallelClusterStack(Stack):
         head_node_instance_type: str = "m7i.2xlarge",
         version: str | None = None,
         custom_ami: str | None = None,
+        static_nodes: int = 0,
+        ssh_from: str | None = None,
+        permissions_boundary: str | None = None,
         cluster_tags: Mapping[str, str] | None = None,
         depends_on: Sequence[IDependable] = (),
         **stack: Any,
     ) -> None:
         super().__init__(scope, id, **stack)
-        refuse(node_mistakes(self.node.path, nodes, workers))
+        refuse([*node_mistakes(self.node.path, nodes, workers), *self._static_mistakes(static_nodes, nodes, workers)])
         version = self._release(version, custom_ami)
         if workers is not None and workers.kind not in _CAPACITY_TYPES:
             rule = "spot, on_demand, capacity_block or reservation: release 3.16.1 knows no interruptible reservations"
             raise property_error(self, "workers", rule, workers.kind.value, "use a SpotTrainingFleet")
         of_the_vpc = vpc_mistakes(self, vpc, subnet, group=security_group)
         buckets = checkpoint_bucket_mistakes(self, data_bucket, checkpoint_bucket)
-        refuse([*of_the_vpc, *buckets, *capacity_region_mistakes(self, workers or Capacity.spot())])
+        regions = capacity_region_mistakes(self, workers or Capacity.spot())
+        refuse([*of_the_vpc, *buckets, *regions, *source_mistakes(self.node.path, "ssh_from", ssh_from)])
         instance = checked_instance(self, instance_type, efa=efa)
         workers = workers or Capacity.spot()
         check_queue_capacity(self, instance, workers, nodes=nodes, efa=efa)
@@ -126,17 +135,33 @@ class ParallelClusterStack(Stack):
             head_node_instance_type=head_node_instance_type,
             subnet_id=subnet.subnet_id,
             security_group_id=security_group.security_group_id,
-            queues=(_queue(instance.name, nodes, workers, efa),),
+            queues=(_queue(instance.name, nodes, static_nodes, workers, efa),),
             file_system_id=file_system_id,
             mount_point=mount_point,
             buckets={data_bucket.bucket_name: False, checkpoint_bucket.bucket_name: True},
             custom_ami=custom_ami,
+            ssh_from=ssh_from,
+            permissions_boundary=permissions_boundary,
             tags={**(cluster_tags or {}), Tag.ENVIRONMENT: environment},
         )
         self.cluster_name = f"{environment}-{version.replace('.', '-')}"
         refuse(self._mistakes(version))
         self._check_configuration()
         self._cluster(version, (subnet.internet_connectivity_established, security_group, *depends_on))
+
+    def _static_mistakes(self, static_nodes: object, nodes: object, workers: object) -> Iterator[Mistake]:
+        """What is wrong with the nodes that stay, beside what is wrong with the nodes and how they are bought."""
+        where, name = self.node.path, "static_nodes"
+        if not is_known(static_nodes):
+            remedy = "give it as a number: what is launched follows from it"
+            yield Mistake(where=where, name=name, rule="at least 0", got="a token", remedy=remedy)
+        elif not is_whole_number(static_nodes):
+            yield Mistake(where=where, name=name, rule="a whole number", got=repr(static_nodes))
+        else:
+            block = isinstance(workers, Capacity) and workers.kind is CapacityKind.CAPACITY_BLOCK
+            rule = static_nodes_rule(static_nodes, nodes if is_whole_number(nodes) else None, block=block)
+            if rule:
+                yield Mistake(where=where, name=name, rule=rule, got=str(static_nodes))
 
     def _release(self, version: str | None, custom_ami: str | None) -> str:
         """Named by whoever has an image: a later default would not fit the image any more."""
@@ -194,11 +219,12 @@ class ParallelClusterStack(Stack):
         CfnOutput(self, "ProviderLogGroup", value=provider.get_att("Outputs.LogGroupArn").to_string())
 
 
-def _queue(instance_type: str, nodes: int, workers: Capacity, efa: bool) -> Queue:
+def _queue(instance_type: str, nodes: int, static_nodes: int, workers: Capacity, efa: bool) -> Queue:
     return Queue(
         name="train",
         instance_type=instance_type,
         most_nodes=nodes,
+        static_nodes=static_nodes,
         capacity=_CAPACITY_TYPES[workers.kind],
         reservation_id=workers.reservation_id,
         resource_group=workers.resource_group,

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from trainfabric_plan.addresses import SOURCE_RULE, is_source
 from trainfabric_plan.catalog import find_instance_type
 from trainfabric_plan.catalog.instances import HEAD_NODES
 from trainfabric_plan.environment.rules.sections import Broken, Rule, Sections, not_in_catalog
 from trainfabric_plan.environment.tags import tag_problems
+from trainfabric_plan.parallelcluster.static_nodes import static_nodes_rule
 
 
 def _head_node(given: Sections) -> Iterator[Broken]:
@@ -42,6 +44,21 @@ def _release_of_the_image(given: Sections) -> Iterator[Broken]:
         }
 
 
+def _static_nodes(given: Sections) -> Iterator[Broken]:
+    if not (given.parallelcluster and given.fleet and given.orchestrator == "parallelcluster"):
+        return
+    static, block = given.parallelcluster.static_nodes, given.fleet.workers == "capacity_block"
+    rule = static_nodes_rule(static, given.fleet.nodes, block=block)
+    if rule:
+        yield {"name": "parallelcluster.static_nodes", "rule": rule, "got": str(static)}
+
+
+def _ssh_from(given: Sections) -> Iterator[Broken]:
+    source = given.parallelcluster.ssh_from if given.parallelcluster else None
+    if source is not None and not is_source(source):
+        yield {"name": "parallelcluster.ssh_from", "rule": SOURCE_RULE, "got": repr(source)}
+
+
 def _fewest_nodes(given: Sections) -> Iterator[Broken]:
     fewest = given.fault_tolerance.minimum_nodes if given.fault_tolerance else None
     if given.fleet and fewest and fewest > given.fleet.nodes:
@@ -69,4 +86,12 @@ def _tags(given: Sections) -> Iterator[Broken]:
     return tag_problems(given.tags or {})
 
 
-RULES: tuple[Rule, ...] = (_head_node, _release_of_the_image, _fewest_nodes, _only_for_a_fleet, _tags)
+RULES: tuple[Rule, ...] = (
+    _head_node,
+    _release_of_the_image,
+    _static_nodes,
+    _ssh_from,
+    _fewest_nodes,
+    _only_for_a_fleet,
+    _tags,
+)
