@@ -101,6 +101,8 @@ class TrainingEnvironment:
             version=environment.parallelcluster.version,
             custom_ami=environment.fleet.ami_id,
             static_nodes=environment.parallelcluster.static_nodes,
+            gpu_health_checks=environment.parallelcluster.gpu_health_checks,
+            exclusive_jobs=environment.parallelcluster.exclusive_jobs,
             ssh_from=environment.parallelcluster.ssh_from,
             permissions_boundary=environment.parallelcluster.permissions_boundary,
             cluster_tags=environment.tags,

@@ -184,6 +184,32 @@ def test_nodes_that_stay_are_static_and_roles_are_bounded(make_cluster: MakeClus
     assert cluster["ClusterConfiguration"]["Iam"] == {"PermissionsBoundary": boundary}
 
 
+def test_gpus_are_checked_before_each_job_and_nodes_kept_for_one_job_if_asked(make_cluster: MakeCluster) -> None:
+    plain, asked = (
+        replace(CONFIGURATION, queues=(one,)).as_dict()["Scheduling"]["SlurmQueues"][0]
+        for one in (QUEUE, replace(QUEUE, gpu_health_checks=True, exclusive_jobs=True))
+    )
+
+    added = {"HealthChecks": {"Gpu": {"Enabled": True}}, "JobExclusiveAllocation": True}
+    assert asked == {**plain, **added}
+    _, cluster = cluster_of(make_cluster(gpu_health_checks=True, exclusive_jobs=True))
+    assert added.items() <= cluster["ClusterConfiguration"]["Scheduling"]["SlurmQueues"][0].items()
+
+
+@pytest.mark.parametrize(("instance_type", "warned"), [("p4d.24xlarge", True), ("g6e.12xlarge", False)])
+def test_checks_that_may_outlast_the_patience_of_slurm_are_warned_of(
+    make_cluster: MakeCluster, instance_type: str, warned: bool
+) -> None:
+    stack = make_cluster(instance_type=instance_type, gpu_health_checks=True)
+
+    found = Annotations.from_stack(stack).find_warning("*", Match.string_like_regexp("gpu_health_checks"))
+    assert [str(one.entry.data) for one in found] == [
+        "Slurm: gpu_health_checks may take longer on p4d.24xlarge than Slurm waits for them: a job does not start "
+        "then; leave them off, or see aws-parallelcluster issue 6777 for what to set "
+        "[ack: trainfabric:gpuHealthChecks]"
+    ] * warned
+
+
 def test_nobody_is_bounded_unless_asked(make_cluster: MakeCluster) -> None:
     _, cluster = cluster_of(make_cluster())
 
@@ -207,6 +233,10 @@ def test_nodes_of_a_block_are_all_static_whether_it_is_said_or_not(make_cluster:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
+        (
+            {"gpu_health_checks": True, "instance_type": "c5n.18xlarge"},
+            "gpu_health_checks must be off for c5n.18xlarge, which has no GPUs of NVIDIA, got True",
+        ),
         ({"static_nodes": 9}, "static_nodes must be at most the 8 of nodes, got 9"),
         ({"static_nodes": -1}, "static_nodes must be at least 0, got -1"),
         ({"static_nodes": 1.5}, "static_nodes must be a whole number, got 1.5"),

@@ -160,6 +160,8 @@ def test_the_package_takes_every_setting_of_a_cluster(described: dict[str, Any])
     on_demand = Capacity.on_demand()
     given = {
         "static nodes": configuration("p5.48xlarge", on_demand, static_nodes=4),
+        "checked GPUs": configuration("p5.48xlarge", on_demand, gpu_health_checks=True),
+        "one job a node": configuration("p5.48xlarge", on_demand, exclusive_jobs=True),
         "SSH from a range": configuration("p5.48xlarge", on_demand, ssh_from="10.20.0.0/16"),
         "SSH from a list": configuration("p5.48xlarge", on_demand, ssh_from="pl-0123456789abcdef0"),
         "a boundary": configuration("p5.48xlarge", on_demand, permissions_boundary=boundary),

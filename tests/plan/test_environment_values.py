@@ -92,6 +92,14 @@ def test_a_head_node_of_another_architecture_than_the_nodes_is_refused(
             "static_nodes must be left out for a Capacity Block, whose nodes are all static, got 1",
         ),
         (
+            {
+                "parallelcluster.gpu_health_checks": True,
+                "fleet.instance_type": "hpc7a.96xlarge",
+                "fleet.workers": "on_demand",
+            },
+            "gpu_health_checks must be off for hpc7a.96xlarge, which has no GPUs of NVIDIA, got true",
+        ),
+        (
             {"parallelcluster.ssh_from": "10.20.0.5/16"},
             "ssh_from must be a range of IPv4 addresses that begins at its first, such as 10.20.0.0/16, or a prefix "
             "list (pl-…), got '10.20.0.5/16'",

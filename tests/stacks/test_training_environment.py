@@ -364,13 +364,14 @@ def test_a_recipe_that_fits_no_layout_is_refused_before_anything_is_deployed(
 
 def test_what_the_file_says_of_slurm_reaches_its_stack(make_environment: MakeEnvironment) -> None:
     boundary = "arn:aws:iam::123456789012:policy/boundary"
-    given = {"static_nodes": 1, "ssh_from": "10.20.0.0/16", "permissions_boundary": boundary}
+    of_queues = {"static_nodes": 1, "gpu_health_checks": True, "exclusive_jobs": True}
+    given = {**of_queues, "ssh_from": "10.20.0.0/16", "permissions_boundary": boundary}
 
     made = deployed(make_environment(orchestrator="parallelcluster", parallelcluster=given))
 
     assert made.cluster
     configuration = made.cluster.configuration
-    assert configuration.queues[0].static_nodes == 1
+    assert of_queues.items() <= vars(configuration.queues[0]).items()
     assert (configuration.ssh_from, configuration.permissions_boundary) == ("10.20.0.0/16", boundary)
 
 

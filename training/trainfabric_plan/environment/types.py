@@ -232,6 +232,11 @@ class ParallelCluster(Strict):
     static_nodes: Annotated[int, Field(ge=0)] = 0
     """Nodes that are up from the start and stay, billed, whether jobs run or not. All nodes of a block are. With spot
     workers the cluster is not made while EC2 has no capacity for them."""
+    gpu_health_checks: bool = False
+    """Whether every job begins with a check of its nodes' GPUs. It may take longer on nodes of eight GPUs than Slurm
+    waits for it (aws-parallelcluster issue 6777)."""
+    exclusive_jobs: bool = False
+    """Whether a node has one job at a time, whatever the job asks for."""
     ssh_from: str | None = None
     """Range of addresses, such as 10.20.0.0/16, or prefix list (pl-…) from which SSH reaches the head node; nowhere if
     not given: Session Manager opens a shell."""

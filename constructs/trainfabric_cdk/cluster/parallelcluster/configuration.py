@@ -36,6 +36,8 @@ class Queue:
         max_spot_price: Most US dollars per instance-hour; the on-demand price if `None`.
         efa: Elastic Fabric Adapter, and with it a cluster placement group.
         static_nodes: Nodes that are up from the start and stay; all of a block are, whatever is said here.
+        gpu_health_checks: Whether every job begins with a check of its nodes' GPUs.
+        exclusive_jobs: Whether a node has one job at a time.
     """
 
     name: str
@@ -48,6 +50,8 @@ class Queue:
     max_spot_price: float | None = None
     efa: bool = True
     static_nodes: int = 0
+    gpu_health_checks: bool = False
+    exclusive_jobs: bool = False
 
     def mistakes(self, where: str) -> Iterator[Mistake]:
         """Every rule of ParallelCluster that this queue breaks."""
@@ -198,6 +202,8 @@ class ClusterConfiguration:
             "ComputeSettings": {"LocalStorage": {"RootVolume": {"Encrypted": True, "VolumeType": "gp3", "Size": 200}}},
             "ComputeResources": [queue.compute_resource()],
             "Iam": self._iam(),
+            **({"HealthChecks": {"Gpu": {"Enabled": True}}} if queue.gpu_health_checks else {}),
+            **({"JobExclusiveAllocation": True} if queue.exclusive_jobs else {}),
         }
 
 

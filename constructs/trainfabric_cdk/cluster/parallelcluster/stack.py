@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Literal
 
 from aws_cdk import Annotations, CfnOutput, CfnStack, CustomResource, Fn, Stack
@@ -26,7 +27,7 @@ from trainfabric_plan.catalog import instance_type as catalog_row
 from trainfabric_plan.catalog.instances import HEAD_NODES
 from trainfabric_plan.contract import Paths, Tag
 from trainfabric_plan.errors import Mistake
-from trainfabric_plan.parallelcluster import Severity, check, static_nodes_rule
+from trainfabric_plan.parallelcluster import Severity, check, gpu_health_rule, static_nodes_rule
 
 DEFAULT_VERSION = "3.16.1"
 
@@ -70,6 +71,9 @@ class ParallelClusterStack(Stack):
             `resources/*/user_data.sh`).
         static_nodes: Nodes of the queue that are up from the start and stay up, billed, whether jobs run or not. All
             nodes of a block are, and a spot queue has better none: the cluster is not made while EC2 has no capacity.
+        gpu_health_checks: Whether every job begins with a check of its nodes' GPUs, in Slurm's prolog. The check may
+            take so long on nodes of eight GPUs that Slurm takes the prolog for hung (aws-parallelcluster 6777).
+        exclusive_jobs: Whether a node has one job at a time, whatever the job asks for.
         ssh_from: Range of addresses, such as 10.20.0.0/16, or prefix list (pl-…) from which SSH reaches the head node;
             from nowhere if not given, Session Manager opens a shell.
         permissions_boundary: ARN of the policy that bounds every role that ParallelCluster makes.
@@ -107,6 +111,8 @@ class ParallelClusterStack(Stack):
         version: str | None = None,
         custom_ami: str | None = None,
         static_nodes: int = 0,
+        gpu_health_checks: bool = False,
+        exclusive_jobs: bool = False,
         ssh_from: str | None = None,
         permissions_boundary: str | None = None,
         cluster_tags: Mapping[str, str] | None = None,
@@ -127,6 +133,9 @@ class ParallelClusterStack(Stack):
         workers = workers or Capacity.spot()
         check_queue_capacity(self, instance, workers, nodes=nodes, efa=efa)
         self._check_head_node(head_node_instance_type, instance)
+        if gpu_health_checks:
+            self._check_gpu_health(instance)
+        queue = _queue(instance.name, nodes, workers, efa)
         interfaces = node_interfaces(instance, efa=efa)
         refuse_public_addresses(self, interfaces=len(interfaces), vpc=vpc, subnet=subnet, associate_public_ip=False)
         self.configuration = ClusterConfiguration(
@@ -135,7 +144,14 @@ class ParallelClusterStack(Stack):
             head_node_instance_type=head_node_instance_type,
             subnet_id=subnet.subnet_id,
             security_group_id=security_group.security_group_id,
-            queues=(_queue(instance.name, nodes, static_nodes, workers, efa),),
+            queues=(
+                replace(
+                    queue,
+                    static_nodes=static_nodes,
+                    gpu_health_checks=gpu_health_checks,
+                    exclusive_jobs=exclusive_jobs,
+                ),
+            ),
             file_system_id=file_system_id,
             mount_point=mount_point,
             buckets={data_bucket.bucket_name: False, checkpoint_bucket.bucket_name: True},
@@ -185,6 +201,16 @@ class ParallelClusterStack(Stack):
             got, remedy = f"{row.name}, which is {row.architecture}", f"use {HEAD_NODES[nodes.architecture]}"
             raise property_error(self, "head_node_instance_type", rule, got, remedy)
 
+    def _check_gpu_health(self, nodes: InstanceType) -> None:
+        if rule := gpu_health_rule(nodes):
+            raise property_error(self, "gpu_health_checks", rule, "True")
+        if nodes.accelerators >= 8:
+            Annotations.of(self).add_warning_v2(
+                "trainfabric:gpuHealthChecks",
+                f"{self.node.path}: gpu_health_checks may take longer on {nodes.name} than Slurm waits for them: a job "
+                "does not start then; leave them off, or see aws-parallelcluster issue 6777 for what to set",
+            )
+
     def _check_configuration(self) -> None:
         """The rules of `trainfabric lint` over the whole configuration; what only a deploy settles is not judged."""
         found = list(check(self.configuration.as_dict()))
@@ -219,12 +245,11 @@ class ParallelClusterStack(Stack):
         CfnOutput(self, "ProviderLogGroup", value=provider.get_att("Outputs.LogGroupArn").to_string())
 
 
-def _queue(instance_type: str, nodes: int, static_nodes: int, workers: Capacity, efa: bool) -> Queue:
+def _queue(instance_type: str, nodes: int, workers: Capacity, efa: bool) -> Queue:
     return Queue(
         name="train",
         instance_type=instance_type,
         most_nodes=nodes,
-        static_nodes=static_nodes,
         capacity=_CAPACITY_TYPES[workers.kind],
         reservation_id=workers.reservation_id,
         resource_group=workers.resource_group,

@@ -9,7 +9,7 @@ from trainfabric_plan.catalog import find_instance_type
 from trainfabric_plan.catalog.instances import HEAD_NODES
 from trainfabric_plan.environment.rules.sections import Broken, Rule, Sections, not_in_catalog
 from trainfabric_plan.environment.tags import tag_problems
-from trainfabric_plan.parallelcluster.static_nodes import static_nodes_rule
+from trainfabric_plan.parallelcluster.queue_rules import gpu_health_rule, static_nodes_rule
 
 
 def _head_node(given: Sections) -> Iterator[Broken]:
@@ -53,6 +53,14 @@ def _static_nodes(given: Sections) -> Iterator[Broken]:
         yield {"name": "parallelcluster.static_nodes", "rule": rule, "got": str(static)}
 
 
+def _gpu_health(given: Sections) -> Iterator[Broken]:
+    asked = (
+        given.orchestrator == "parallelcluster" and given.parallelcluster and given.parallelcluster.gpu_health_checks
+    )
+    if asked and given.instance and (rule := gpu_health_rule(given.instance)):
+        yield {"name": "parallelcluster.gpu_health_checks", "rule": rule, "got": "true"}
+
+
 def _ssh_from(given: Sections) -> Iterator[Broken]:
     source = given.parallelcluster.ssh_from if given.parallelcluster else None
     if source is not None and not is_source(source):
@@ -90,6 +98,7 @@ RULES: tuple[Rule, ...] = (
     _head_node,
     _release_of_the_image,
     _static_nodes,
+    _gpu_health,
     _ssh_from,
     _fewest_nodes,
     _only_for_a_fleet,

@@ -1,6 +1,8 @@
-"""How many nodes of a queue may be up from the start."""
+"""What one queue of equal nodes may ask for."""
 
 from __future__ import annotations
+
+from trainfabric_plan.catalog import InstanceType
 
 
 def static_nodes_rule(static_nodes: int, nodes: int | None, *, block: bool) -> str | None:
@@ -19,3 +21,8 @@ def static_nodes_rule(static_nodes: int, nodes: int | None, *, block: bool) -> s
     if block and static_nodes not in (0, nodes):
         return "left out for a Capacity Block, whose nodes are all static"
     return None
+
+
+def gpu_health_rule(instance: InstanceType) -> str | None:
+    """What checks of GPUs must be on this type, if they have nothing to check: DCGM knows NVIDIA's GPUs alone."""
+    return None if instance.maker == "nvidia" else f"off for {instance.name}, which has no GPUs of NVIDIA"
