@@ -95,6 +95,7 @@ class TrainingEnvironment:
             checkpoint_bucket=self.storage.checkpoint_bucket,
             file_system_id=self.storage.lustre.file_system_id,
             mount_point=environment.storage.lustre.mount_point,
+            shared_home=self.storage.home,
             workers=worker_capacity(environment.fleet),
             efa=environment.fleet.efa,
             head_node_instance_type=environment.parallelcluster.head_node_instance_type,

@@ -9,7 +9,7 @@ import pytest
 from aws_cdk import aws_s3 as s3
 from aws_cdk.assertions import Annotations, Match, Template
 
-from trainfabric_cdk import Capacity, EfaSecurityGroup, ParallelClusterStack, PropertyError, TrainingVpc
+from trainfabric_cdk import Capacity, EfaSecurityGroup, ParallelClusterStack, PropertyError, SharedHome, TrainingVpc
 from trainfabric_cdk.cluster.parallelcluster import ClusterConfiguration, Queue
 
 MakeCluster = Callable[..., ParallelClusterStack]
@@ -127,6 +127,66 @@ def test_the_existing_file_system_is_mounted_and_nothing_else_said_about_it(make
             "FsxLustreSettings": {"FileSystemId": "fs-0123456789abcdef0"},
         }
     ]
+
+
+def home(kind: str) -> Callable[[TrainingVpc], SharedHome]:
+    """A shared home in the network of the cluster."""
+
+    def make(network: TrainingVpc) -> SharedHome:
+        stack = cdk.Stack.of(network)
+        group = EfaSecurityGroup(stack, "Clients", vpc=network.vpc)
+        return SharedHome(
+            stack, "Home", kind=kind, vpc=network.vpc, subnet=network.private_subnet, client_security_group=group
+        )
+
+    return make
+
+
+def test_a_shared_home_is_mounted_over_tls_beside_lustre(make_cluster: MakeCluster) -> None:
+    _, cluster = cluster_of(make_cluster(shared_home=home("efs")))
+
+    lustre, shared = cluster["ClusterConfiguration"]["SharedStorage"]
+    assert lustre["Name"] == "lustre"
+    assert shared.pop("EfsSettings")["EncryptionInTransit"] is True
+    assert shared == {"Name": "home", "MountDir": "/shared", "StorageType": "Efs"}
+
+
+def test_the_cluster_waits_for_the_home_and_for_the_rule_that_its_provider_looks_for(make_cluster: MakeCluster) -> None:
+    stack = make_cluster(shared_home=home("efs"))
+
+    ((id, rule),) = Template.from_stack(stack).find_resources("AWS::EC2::SecurityGroupEgress").items()
+    assert {name: rule["Properties"][name] for name in ("IpProtocol", "FromPort", "ToPort")} == {
+        "IpProtocol": "tcp",
+        "FromPort": 2049,
+        "ToPort": 2049,
+    }
+    ((_, cluster),) = Template.from_stack(stack).find_resources("Custom::PclusterCluster").items()
+    assert id in cluster["DependsOn"]
+    assert [one.stack_name for one in stack.dependencies] == ["Demo"]
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (
+            {"shared_home": home("openzfs")},
+            "shared_home must be on EFS: ParallelCluster mounts OpenZFS only where the ports of NFS 3 are open as "
+            "well, got one on OpenZFS; use kind='efs'",
+        ),
+        (
+            {"shared_home": home("efs"), "mount_point": "/shared/fsx"},
+            "mount_point must be outside of /shared, where the nodes mount the shared home, got /shared/fsx; use /fsx, "
+            "or have no shared home",
+        ),
+    ],
+)
+def test_a_home_that_parallelcluster_does_not_mount_is_refused(
+    make_cluster: MakeCluster, given: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(PropertyError) as refused:
+        make_cluster(**given)
+
+    assert str(refused.value) == f"Slurm: {message}"
 
 
 def test_queues_drain_on_an_update_because_the_provider_does_not_stop_the_fleet() -> None:

@@ -212,7 +212,7 @@ NO_TOKENS: dict[str, dict[str, str]] = {
     "Capacity": {"kind": "a name of ours; the class methods choose it"},
     "Coordinator.training": {},
     "LustreStorage": {"wish": "of ours: the static methods make it, and their properties are above"},
-    "ParallelClusterStack": {"depends_on": "constructs"},
+    "ParallelClusterStack": {"depends_on": "constructs", "shared_home": "a construct"},
     "SpotTrainingFleet": {"coordinator": "its properties are above"},
 }
 """Properties that no token can stand for, beside switches (CDK has no token for a Python `bool`), scopes and ids."""

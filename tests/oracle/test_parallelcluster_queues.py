@@ -15,7 +15,7 @@ from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_s3 as s3
 
 from tests.oracle.conftest import asked
-from trainfabric_cdk import Capacity, ParallelClusterStack
+from trainfabric_cdk import Capacity, ParallelClusterStack, SharedHome
 from trainfabric_plan.capacity import CAPACITY_RULES, CapacityKind
 from trainfabric_plan.catalog import INSTANCE_TYPES
 
@@ -75,7 +75,7 @@ def configuration(instance_type: str, workers: Capacity, **more: Any) -> Configu
         instance_type=instance_type,
         nodes=4,
         workers=workers,
-        **more,
+        **{name: value(network, vpc, subnet) if callable(value) else value for name, value in more.items()},
         data_bucket=s3.Bucket.from_bucket_name(network, "Data", "demo-data"),
         checkpoint_bucket=s3.Bucket.from_bucket_name(network, "Checkpoints", "demo-checkpoints"),
         file_system_id="fs-0123456789abcdef0",
@@ -84,11 +84,19 @@ def configuration(instance_type: str, workers: Capacity, **more: Any) -> Configu
     return found
 
 
+def home(stack: cdk.Stack, vpc: ec2.IVpc, subnet: ec2.ISubnet) -> SharedHome:
+    """One on EFS."""
+    group = ec2.SecurityGroup.from_security_group_id(stack, "Clients", "sg-12345678")
+    return SharedHome(stack, "Home", kind="efs", vpc=vpc, subnet=subnet, client_security_group=group)
+
+
 def deployed(value: Any) -> Any:
-    """The value as CloudFormation hands it to the provider: the partition put in, texts joined."""
+    """The value as CloudFormation hands it to the provider: the partition put in, texts joined, a file system's id."""
     match value:
         case {"Ref": "AWS::Partition"}:
             return "aws"
+        case {"Ref": str()}:
+            return "fs-0123456789abcdef0"
         case {"Fn::Join": [separator, parts]}:
             return separator.join(map(deployed, parts))
         case dict():
@@ -166,9 +174,11 @@ def test_the_package_takes_every_setting_of_a_cluster(described: dict[str, Any])
         "SSH from a list": configuration("p5.48xlarge", on_demand, ssh_from="pl-0123456789abcdef0"),
         "a boundary": configuration("p5.48xlarge", on_demand, permissions_boundary=boundary),
         "an image": configuration("p5.48xlarge", on_demand, version="3.16.1", custom_ami="ami-0123456789abcdef0"),
+        "a shared home": configuration("p5.48xlarge", on_demand, shared_home=home),
         "without EFA": configuration("p5.48xlarge", on_demand, efa=False),
     }
 
+    assert given["a shared home"]["SharedStorage"][1]["EfsSettings"]["FileSystemId"] == "fs-0123456789abcdef0"
     assert {name: found for name, found in said(described, given).items() if found} == {}
 
 

@@ -117,6 +117,14 @@ FILE_SYSTEM = "fs-0123456789abcdef0"
             id="Lustre over EFA for nodes without",
         ),
         pytest.param(
+            {"storage.shared_home": "openzfs", "orchestrator": "parallelcluster"},
+            [
+                "demo.yaml: storage.shared_home must be efs with parallelcluster, which mounts OpenZFS only where the "
+                "ports of NFS 3 are open as well, got openzfs; use efs"
+            ],
+            id="a home that ParallelCluster does not mount",
+        ),
+        pytest.param(
             {"storage.shared_home": "nfs"},
             ["demo.yaml: storage.shared_home must be one of 'efs' or 'openzfs', got 'nfs'"],
             id="shared home of another kind",

@@ -367,9 +367,11 @@ def test_what_the_file_says_of_slurm_reaches_its_stack(make_environment: MakeEnv
     of_queues = {"static_nodes": 1, "gpu_health_checks": True, "exclusive_jobs": True}
     given = {**of_queues, "ssh_from": "10.20.0.0/16", "permissions_boundary": boundary}
 
-    made = deployed(make_environment(orchestrator="parallelcluster", parallelcluster=given))
+    slurm = {"orchestrator": "parallelcluster", "parallelcluster": given, "storage": {"shared_home": "efs"}}
+    made = deployed(make_environment(**slurm))
 
-    assert made.cluster
+    assert made.cluster and made.storage.home
+    assert made.cluster.configuration.home_id == made.storage.home.file_system_id
     configuration = made.cluster.configuration
     assert of_queues.items() <= vars(configuration.queues[0]).items()
     assert (configuration.ssh_from, configuration.permissions_boundary) == ("10.20.0.0/16", boundary)

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from trainfabric_plan.contract import Paths
 from trainfabric_plan.errors import Mistake
 from trainfabric_plan.mount_points import mount_point_problem
 
@@ -110,6 +111,7 @@ class ClusterConfiguration:
         mount_point: Where the nodes mount it.
         buckets: Bucket names, and whether the nodes write there.
         custom_ami: AMI built for the same ParallelCluster release; its own Ubuntu 24.04 image if `None`.
+        home_id: EFS's id of a shared home, which all nodes mount at /shared over TLS.
         ssh_from: Range of addresses or prefix list from which SSH reaches the head node; from nowhere if `None`.
         permissions_boundary: ARN of the policy that bounds every role of the cluster.
         tags: Tags of every resource of the cluster.
@@ -125,6 +127,7 @@ class ClusterConfiguration:
     mount_point: str
     buckets: Mapping[str, bool]
     custom_ami: str | None = None
+    home_id: str | None = None
     ssh_from: str | None = None
     permissions_boundary: str | None = None
     tags: Mapping[str, str] = field(default_factory=dict)
@@ -170,19 +173,27 @@ class ClusterConfiguration:
                 },
                 "SlurmQueues": [self._queue(queue) for queue in self.queues],
             },
-            "SharedStorage": [
-                {
-                    "Name": "lustre",
-                    "MountDir": self.mount_point,
-                    "StorageType": "FsxLustre",
-                    "FsxLustreSettings": {"FileSystemId": self.file_system_id},
-                }
-            ],
+            "SharedStorage": list(self._shared_storage()),
             **bounded,
             "Imds": {"ImdsSupport": "v2.0"},
             "Monitoring": {"Logs": {"CloudWatch": {"Enabled": True, "RetentionInDays": 30}}},
             "Tags": [{"Key": key, "Value": value} for key, value in sorted(self.tags.items())],
         }
+
+    def _shared_storage(self) -> Iterator[dict[str, Any]]:
+        yield {
+            "Name": "lustre",
+            "MountDir": self.mount_point,
+            "StorageType": "FsxLustre",
+            "FsxLustreSettings": {"FileSystemId": self.file_system_id},
+        }
+        if self.home_id is not None:
+            yield {
+                "Name": "home",
+                "MountDir": Paths.SHARED_HOME,
+                "StorageType": "Efs",
+                "EfsSettings": {"FileSystemId": self.home_id, "EncryptionInTransit": True},
+            }
 
     def _iam(self) -> dict[str, Any]:
         return {

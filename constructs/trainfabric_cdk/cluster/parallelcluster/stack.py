@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from aws_cdk import Annotations, CfnOutput, CfnStack, CustomResource, Fn, Stack
 from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_efs as efs
 from aws_cdk import aws_s3 as s3
 from constructs import Construct, IDependable
 
@@ -20,13 +21,15 @@ from trainfabric_cdk.fleet.checks import checked_instance, node_mistakes
 from trainfabric_cdk.forms import capacity_region_mistakes, source_mistakes
 from trainfabric_cdk.network import node_interfaces, refuse_public_addresses, vpc_mistakes
 from trainfabric_cdk.properties import checked_types
-from trainfabric_cdk.storage import checkpoint_bucket_mistakes
+from trainfabric_cdk.storage import SharedHome, checkpoint_bucket_mistakes
+from trainfabric_cdk.storage.shared_home import NFS_PORT
 from trainfabric_plan.capacity import CapacityKind
 from trainfabric_plan.catalog import InstanceType
 from trainfabric_plan.catalog import instance_type as catalog_row
 from trainfabric_plan.catalog.instances import HEAD_NODES
 from trainfabric_plan.contract import Paths, Tag
 from trainfabric_plan.errors import Mistake
+from trainfabric_plan.mount_points import beside_home_problem
 from trainfabric_plan.parallelcluster import Severity, check, gpu_health_rule, static_nodes_rule
 
 DEFAULT_VERSION = "3.16.1"
@@ -63,6 +66,7 @@ class ParallelClusterStack(Stack):
         checkpoint_bucket: Checkpoints; nodes write it.
         file_system_id: The Lustre file system.
         mount_point: Where the nodes mount it.
+        shared_home: A `SharedHome` on EFS, which all nodes mount at /shared over TLS.
         workers: How the nodes of the queue are bought; `Capacity.spot()` if not given.
         efa: Elastic Fabric Adapter and a cluster placement group for the queue.
         head_node_instance_type: Type of the head node: of the catalog, and of the nodes' architecture.
@@ -105,6 +109,7 @@ class ParallelClusterStack(Stack):
         checkpoint_bucket: s3.IBucket,
         file_system_id: str,
         mount_point: str = Paths.LUSTRE,
+        shared_home: SharedHome | None = None,
         workers: Capacity | None = None,
         efa: bool = True,
         head_node_instance_type: str = "m7i.2xlarge",
@@ -133,6 +138,7 @@ class ParallelClusterStack(Stack):
         workers = workers or Capacity.spot()
         check_queue_capacity(self, instance, workers, nodes=nodes, efa=efa)
         self._check_head_node(head_node_instance_type, instance)
+        self._check_home(shared_home, mount_point)
         if gpu_health_checks:
             self._check_gpu_health(instance)
         queue = _queue(instance.name, nodes, workers, efa)
@@ -154,6 +160,7 @@ class ParallelClusterStack(Stack):
             ),
             file_system_id=file_system_id,
             mount_point=mount_point,
+            home_id=shared_home.file_system_id if shared_home else None,
             buckets={data_bucket.bucket_name: False, checkpoint_bucket.bucket_name: True},
             custom_ami=custom_ami,
             ssh_from=ssh_from,
@@ -163,7 +170,8 @@ class ParallelClusterStack(Stack):
         self.cluster_name = f"{environment}-{version.replace('.', '-')}"
         refuse(self._mistakes(version))
         self._check_configuration()
-        self._cluster(version, (subnet.internet_connectivity_established, security_group, *depends_on))
+        homes = [shared_home, self._answers_of(shared_home, security_group)] if shared_home else []
+        self._cluster(version, (subnet.internet_connectivity_established, security_group, *homes, *depends_on))
 
     def _static_mistakes(self, static_nodes: object, nodes: object, workers: object) -> Iterator[Mistake]:
         """What is wrong with the nodes that stay, beside what is wrong with the nodes and how they are bought."""
@@ -200,6 +208,30 @@ class ParallelClusterStack(Stack):
             rule = f"of architecture {nodes.architecture}, as {nodes.name} is: a cluster has one"
             got, remedy = f"{row.name}, which is {row.architecture}", f"use {HEAD_NODES[nodes.architecture]}"
             raise property_error(self, "head_node_instance_type", rule, got, remedy)
+
+    def _check_home(self, home: SharedHome | None, mount_point: str) -> None:
+        if home is None:
+            return
+        if not isinstance(home.node.default_child, efs.CfnFileSystem):
+            rule = "on EFS: ParallelCluster mounts OpenZFS only where the ports of NFS 3 are open as well"
+            raise property_error(self, "shared_home", rule, "one on OpenZFS", "use kind='efs'")
+        problem = beside_home_problem(mount_point) if is_known(mount_point) else None
+        if problem:
+            raise property_error(self, "mount_point", problem.rule, mount_point, problem.remedy)
+
+    def _answers_of(self, home: SharedHome, nodes: ec2.ISecurityGroup) -> IDependable:
+        """A rule that ParallelCluster looks for before it makes a cluster, though answers need none: out of the file
+        system's group to the nodes (aws-parallelcluster 3.16.1, `EfsIdValidator`)."""
+        return ec2.CfnSecurityGroupEgress(
+            self,
+            "HomeToNodes",
+            group_id=home.security_group.security_group_id,
+            destination_security_group_id=nodes.security_group_id,
+            ip_protocol="tcp",
+            from_port=NFS_PORT,
+            to_port=NFS_PORT,
+            description="NFS",
+        )
 
     def _check_gpu_health(self, nodes: InstanceType) -> None:
         if rule := gpu_health_rule(nodes):

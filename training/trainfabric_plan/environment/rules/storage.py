@@ -187,12 +187,12 @@ def _as_broken(mistakes: list[Mistake]) -> Iterator[Broken]:
 
 
 def _shared_home(given: Sections) -> Iterator[Broken]:
-    if given.storage and given.storage.shared_home and given.orchestrator == "parallelcluster":
+    if given.storage and given.storage.shared_home == "openzfs" and given.orchestrator == "parallelcluster":
         yield {
             "name": "storage.shared_home",
-            "rule": "left out with parallelcluster, which shares /home by itself",
+            "rule": "efs with parallelcluster, which mounts OpenZFS only where the ports of NFS 3 are open as well",
             "got": given.storage.shared_home,
-            "remedy": "remove storage.shared_home",
+            "remedy": "use efs",
         }
 
 
