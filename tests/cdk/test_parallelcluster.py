@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import aws_cdk as cdk
 import pytest
@@ -129,12 +129,13 @@ def test_the_existing_file_system_is_mounted_and_nothing_else_said_about_it(make
     ]
 
 
-def home(kind: str) -> Callable[[TrainingVpc], SharedHome]:
-    """A shared home in the network of the cluster."""
+def home(kind: str, *, of_others: bool = False) -> Callable[[TrainingVpc], SharedHome]:
+    """A shared home in the network of the cluster, for its nodes or for those of another security group."""
 
     def make(network: TrainingVpc) -> SharedHome:
         stack = cdk.Stack.of(network)
-        group = EfaSecurityGroup(stack, "Clients", vpc=network.vpc)
+        nodes = cast(EfaSecurityGroup, stack.node.find_child("Nodes"))
+        group = EfaSecurityGroup(stack, "Others", vpc=network.vpc) if of_others else nodes
         return SharedHome(
             stack, "Home", kind=kind, vpc=network.vpc, subnet=network.private_subnet, client_security_group=group
         )
@@ -163,6 +164,14 @@ def test_the_cluster_waits_for_the_home_and_for_the_rule_that_its_provider_looks
     ((_, cluster),) = Template.from_stack(stack).find_resources("Custom::PclusterCluster").items()
     assert id in cluster["DependsOn"]
     assert [one.stack_name for one in stack.dependencies] == ["Demo"]
+
+
+@pytest.mark.parametrize("of_others", [False, True])
+def test_a_home_that_lets_in_other_nodes_is_warned_of(make_cluster: MakeCluster, of_others: bool) -> None:
+    stack = make_cluster(shared_home=home("efs", of_others=of_others))
+
+    found = Annotations.from_stack(stack).find_warning("*", Match.string_like_regexp("shared_home lets in"))
+    assert len(found) == of_others
 
 
 @pytest.mark.parametrize(

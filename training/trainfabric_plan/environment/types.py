@@ -147,7 +147,8 @@ class Storage(Strict):
     """A customer key for everything that is made here: buckets, file system and the nodes' volumes. Its policy must let
     the account's Auto Scaling and Spot service roles use it (docs/how-to/use-existing-resources.md)."""
     shared_home: Literal["efs", "openzfs"] | None = None
-    """A small file system for people and their code that all nodes mount at /shared, made here; none if not given."""
+    """A small file system for people and their code that all nodes mount at /shared, made here; none if not given. With
+    parallelcluster it is on efs."""
     retain: bool = True
     """Keep buckets and file system when the environment is destroyed. `false` deletes empty buckets; a file system goes
     with its data, so it needs the context `trainfabric:deleteContents` with the environment's name as well."""

@@ -19,7 +19,7 @@ from trainfabric_cdk.fleet import Capacity
 from trainfabric_cdk.fleet.capacity_checks import check_queue_capacity
 from trainfabric_cdk.fleet.checks import checked_instance, node_mistakes
 from trainfabric_cdk.forms import capacity_region_mistakes, source_mistakes
-from trainfabric_cdk.network import node_interfaces, refuse_public_addresses, vpc_mistakes
+from trainfabric_cdk.network import node_interfaces, refuse_public_addresses, vpc_mistakes, warn_of_foreign_mount
 from trainfabric_cdk.properties import checked_types
 from trainfabric_cdk.storage import SharedHome, checkpoint_bucket_mistakes
 from trainfabric_cdk.storage.shared_home import NFS_PORT
@@ -138,7 +138,7 @@ class ParallelClusterStack(Stack):
         workers = workers or Capacity.spot()
         check_queue_capacity(self, instance, workers, nodes=nodes, efa=efa)
         self._check_head_node(head_node_instance_type, instance)
-        self._check_home(shared_home, mount_point)
+        self._check_home(shared_home, mount_point, vpc, security_group)
         if gpu_health_checks:
             self._check_gpu_health(instance)
         queue = _queue(instance.name, nodes, workers, efa)
@@ -209,7 +209,7 @@ class ParallelClusterStack(Stack):
             got, remedy = f"{row.name}, which is {row.architecture}", f"use {HEAD_NODES[nodes.architecture]}"
             raise property_error(self, "head_node_instance_type", rule, got, remedy)
 
-    def _check_home(self, home: SharedHome | None, mount_point: str) -> None:
+    def _check_home(self, home: SharedHome | None, mount_point: str, vpc: ec2.IVpc, nodes: ec2.ISecurityGroup) -> None:
         if home is None:
             return
         if not isinstance(home.node.default_child, efs.CfnFileSystem):
@@ -218,6 +218,8 @@ class ParallelClusterStack(Stack):
         problem = beside_home_problem(mount_point) if is_known(mount_point) else None
         if problem:
             raise property_error(self, "mount_point", problem.rule, mount_point, problem.remedy)
+        clients, its_vpc = home.mount.clients, home.mount.vpc_id
+        warn_of_foreign_mount(self, "shared_home", vpc=vpc, group=nodes, vpc_id=its_vpc, clients=clients)
 
     def _answers_of(self, home: SharedHome, nodes: ec2.ISecurityGroup) -> IDependable:
         """A rule that ParallelCluster looks for before it makes a cluster, though answers need none: out of the file
