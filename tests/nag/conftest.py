@@ -45,6 +45,17 @@ VARIANTS: dict[str, dict[str, Any]] = {
             "prepared_image": True,
         },
     },
+    "Slurm with a shared home": {
+        "orchestrator": "parallelcluster",
+        "storage": {"shared_home": "efs"},
+        "parallelcluster": {
+            "static_nodes": 1,
+            "gpu_health_checks": True,
+            "exclusive_jobs": True,
+            "ssh_from": "10.20.0.0/16",
+            "permissions_boundary": "arn:aws:iam::123456789012:policy/boundary",
+        },
+    },
     "several groups, a coordinator that controls, customer keys": {
         "fleet": {"instance_type": "p5.48xlarge", "nodes": 6, "max_nodes_per_group": 3, "coordinator": "control"},
         "storage": {"kms_key_arn": f"{KEYS}/0f8e7d6c-0000-4000-8000-000000000000"},

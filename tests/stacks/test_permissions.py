@@ -39,6 +39,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
             "ami_id": "ami-0123456789abcdef0",
         },
     },
+    "Slurm with a shared home": {"orchestrator": "parallelcluster", "storage": {"shared_home": "efs"}},
     "a customer key, nothing retained": {"storage": {"kms_key_arn": KEY, "retain": False}},
     "an existing file system": {
         "storage": {"lustre": {"file_system_id": "fs-0123456789abcdef0", "mount_name": "abcdefgh"}}
