@@ -13,10 +13,12 @@ import pytest
 from aws_cdk import aws_s3 as s3
 from aws_cdk.assertions import Annotations, Match, Template
 
+from tests.cdk.clusters import MakeCluster
 from trainfabric_cdk import (
     EfaClusterPlacementGroup,
     EfaSecurityGroup,
     LustreMount,
+    ParallelClusterStack,
     SpotTrainingFleet,
     TrainingVpc,
 )
@@ -78,5 +80,29 @@ def make_fleet(stack: cdk.Stack) -> Callable[..., SpotTrainingFleet]:
             "lustre": LustreMount(dns_name="fs-1.fsx.us-east-1.amazonaws.com", mount_name="abcdefgh"),
         }
         return SpotTrainingFleet(stack, "Fleet", **{**usual, **changed})
+
+    return make
+
+
+@pytest.fixture
+def make_cluster(stack: cdk.Stack) -> MakeCluster:
+    """A cluster stack `Slurm` in the network of the stack `Demo`, with what a test says otherwise."""
+
+    def make(**given: Any) -> ParallelClusterStack:
+        network = TrainingVpc(stack, "Network", availability_zone="us-east-1a")
+        usual = {
+            "environment": "demo",
+            "vpc": network.vpc,
+            "subnet": network.private_subnet,
+            "security_group": EfaSecurityGroup(stack, "Nodes", vpc=network.vpc),
+            "instance_type": "p4d.24xlarge",
+            "nodes": 8,
+            "data_bucket": s3.Bucket.from_bucket_name(stack, "Data", "demo-data"),
+            "checkpoint_bucket": s3.Bucket.from_bucket_name(stack, "Checkpoints", "demo-checkpoints"),
+            "file_system_id": "fs-0123456789abcdef0",
+        }
+        changed = {name: value(network) if callable(value) else value for name, value in given.items()}
+        env = cdk.Environment(account="123456789012", region="us-east-1")
+        return ParallelClusterStack(cdk.App.of(stack), "Slurm", env=env, **{**usual, **changed})
 
     return make

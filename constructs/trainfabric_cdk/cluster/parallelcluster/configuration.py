@@ -24,7 +24,7 @@ _SESSION_MANAGER = "arn:{partition}:iam::aws:policy/AmazonSSMManagedInstanceCore
 
 @dataclass(frozen=True, kw_only=True)
 class Queue:
-    """A Slurm queue of equal nodes that starts empty.
+    """A Slurm queue of equal nodes, none of which is up before a job needs it, unless it is static.
 
     Attributes:
         name: Lower-case letters, digits and hyphens, at most 25.
@@ -149,9 +149,10 @@ class ClusterConfiguration:
     def as_dict(self) -> dict[str, Any]:
         """What the file would hold."""
         image: dict[str, Any] = {"Os": "ubuntu2404"}
-        if self.custom_ami:
+        if self.custom_ami is not None:
             image["CustomAmi"] = self.custom_ami
-        bounded = {"Iam": {"PermissionsBoundary": self.permissions_boundary}} if self.permissions_boundary else {}
+        boundary = self.permissions_boundary
+        bounded = {} if boundary is None else {"Iam": {"PermissionsBoundary": boundary}}
         return {
             "Region": self.region,
             "Image": image,
@@ -159,7 +160,7 @@ class ClusterConfiguration:
                 "InstanceType": self.head_node_instance_type,
                 "Networking": {"SubnetId": self.subnet_id, "AdditionalSecurityGroups": [self.security_group_id]},
                 "LocalStorage": {"RootVolume": {"Encrypted": True, "VolumeType": "gp3"}},
-                "Ssh": {"AllowedIps": self.ssh_from or NOWHERE},
+                "Ssh": {"AllowedIps": NOWHERE if self.ssh_from is None else self.ssh_from},
                 "Imds": {"Secured": True},
                 "Iam": self._iam(),
             },

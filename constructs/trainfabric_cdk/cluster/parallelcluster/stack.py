@@ -48,7 +48,7 @@ _CLUSTER_NAME = re.compile(r"[a-zA-Z][a-zA-Z0-9-]{0,59}")
 
 
 class ParallelClusterStack(Stack):
-    """A Slurm cluster with a head node on demand and one queue of equal nodes that starts empty.
+    """A Slurm cluster with a head node on demand and one queue of equal nodes, which start when jobs need them.
 
     The release stands in the cluster's name and in the logical ids: ParallelCluster is not upgraded in place, a new
     release is a new cluster beside the old one, with the same file system.
